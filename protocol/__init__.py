@@ -1,0 +1,1 @@
+"""The wire contract: types, methods, errors. Runs nothing; imports pydantic only."""

@@ -1,0 +1,1 @@
+"""Context providers, and the vocabulary that they are written in."""

@@ -1,0 +1,1 @@
+"""What an author of providers, tools and middleware imports."""

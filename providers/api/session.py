@@ -1,0 +1,46 @@
+"""A session as providers, tools and middleware see it: an id and a bag of state. It stores nothing by itself."""
+
+from typing import Any, cast
+
+from protocol.base import JsonObject
+
+State = dict[str, Any]
+"""A provider's own corner of the state bag: plain JSON values."""
+
+
+class Session:
+    """One conversation's identity and its shared state.
+
+    The state is one flat JSON object, shared by the host, tools, middleware and providers. What a run changes in it
+    is stored with the run, or dropped with it.
+    """
+
+    def __init__(
+        self, session_id: str, *, state: JsonObject | None = None, service_session_id: str | None = None
+    ) -> None:
+        self.session_id = session_id
+        self.service_session_id = service_session_id
+        self.state: JsonObject = {} if state is None else state
+
+    def state_of(self, key: str) -> State:
+        """A provider's own object, made empty at first use."""
+        value: object = self.state.setdefault(key, {})
+        if not isinstance(value, dict):
+            raise TypeError(f"state key {key!r} holds {type(value).__name__}, not an object")
+        return cast("State", value)
+
+    def to_dict(self) -> JsonObject:
+        """The session as plain JSON. Objects with a `type` key are data like any other."""
+        return {
+            "type": "session",
+            "session_id": self.session_id,
+            "service_session_id": self.service_session_id,
+            "state": self.state,
+        }
+
+    @classmethod
+    def from_dict(cls, data: JsonObject) -> "Session":
+        """The session that `to_dict` described."""
+        return cls(
+            data["session_id"], state=dict(data.get("state") or {}), service_session_id=data.get("service_session_id")
+        )

@@ -1,0 +1,60 @@
+"""Provider type name → how it is made. A plain dict: adding a provider is adding a file and a row here."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from providers.api.provider import ContextProvider, HistoryProvider
+from providers.history import TranscriptHistory
+from providers.instructions import InstructionsProvider
+from providers.static_messages import StaticMessagesProvider
+from providers.structured_memory import StructuredMemoryProvider
+
+DEFAULT_HISTORY_ID: Final = "in_memory"
+"""Source id of the history that an agent gets by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderType:
+    """A row of the registry."""
+
+    factory: type[ContextProvider]
+    description: str
+    default_source_id: str | None = None
+    """Default: the type's own name."""
+
+    @property
+    def is_history(self) -> bool:
+        """Whether it can feed earlier turns to the model."""
+        return issubclass(self.factory, HistoryProvider)
+
+
+REGISTRY: Final[dict[str, ProviderType]] = {
+    "history": ProviderType(TranscriptHistory, "Feeds the session's transcript to the model.", DEFAULT_HISTORY_ID),
+    "instructions": ProviderType(InstructionsProvider, "Adds the project's AGENTS.md files to the instructions."),
+    "static_messages": ProviderType(StaticMessagesProvider, "Puts fixed messages before the model on every run."),
+    "structured_memory": ProviderType(
+        StructuredMemoryProvider, "Learns named facts about the user, asks for missing ones, and uses known ones."
+    ),
+}
+
+NOT_YET: Final = frozenset(
+    {
+        "background_agents",
+        "chat_history_memory",
+        "compaction",
+        "editor_context",
+        "environment",
+        "file_access",
+        "file_history",
+        "file_memory",
+        "host",
+        "mem0",
+        "mode",
+        "redis_history",
+        "shell",
+        "skills",
+        "text_search",
+        "todo",
+    }
+)
+"""Types of the contract that this build does not have."""

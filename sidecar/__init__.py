@@ -1,0 +1,1 @@
+"""The host process: transport, server, sessions, agents, models and stores."""

@@ -1,0 +1,1 @@
+"""One agent, run once: its plan, its providers, its model calls."""

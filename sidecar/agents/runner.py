@@ -1,0 +1,352 @@
+"""Runs an agent once: providers, model calls until there is an answer, providers again. Knows no store, no wire."""
+
+import secrets
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from protocol.agents import RunOptions
+from protocol.base import JsonObject
+from protocol.messages import (
+    Block,
+    FunctionCallBlock,
+    FunctionResultBlock,
+    Message,
+    ReasoningBlock,
+    Source,
+    TextBlock,
+)
+from providers.api.context import Response, SessionContext
+from providers.api.ports import (
+    CallRequested,
+    ChatClient,
+    ChatRequest,
+    Finished,
+    FinishReason,
+    ReasoningDelta,
+    RetryNotice,
+    TextDelta,
+)
+from providers.api.session import Session
+from sidecar.agents.metering import Meter, MeteredClient
+from sidecar.agents.pipeline import HookStats, Pipeline
+from sidecar.agents.plan import AgentPlan
+from sidecar.agents.sink import Draft, RunSink
+from sidecar.agents.structured import parse_value
+from sidecar.errors import ModelBadStream
+
+LIMIT_TEXT: Final = "Function invocation limit reached before a final answer could be produced."
+TRUNCATED_TEXT: Final = "Error: The call was cut off by the output limit and not run. Send it again, whole and shorter."
+MAX_TRUNCATED_ROUNDS: Final = 2
+
+_STOP_REASONS: Final[dict[FinishReason, str]] = {
+    "stop": "endTurn",
+    "toolCalls": "endTurn",
+    "length": "maxTokens",
+    "contentFilter": "contentFilter",
+    "refusal": "refusal",
+}
+
+
+class ModelSource(Protocol):
+    """Where a run finds its model."""
+
+    def get(self, model: str) -> ChatClient:
+        """The client of `endpoint:model`."""
+        ...
+
+    async def default(self) -> str:
+        """The model of an agent that names none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What one run is about."""
+
+    run_id: str
+    input_messages: tuple[Message, ...]
+    options: RunOptions
+    """The agent's and the run's, merged."""
+    run_instructions: str | None = None
+    response_schema: JsonObject | None = None
+    client_kwargs: JsonObject = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come: read by whoever must end it early."""
+
+    stage: str = "starting"
+    meter: Meter = field(default_factory=Meter)
+    messages: list[Message] = field(default_factory=list[Message])
+    """Whole messages of the output, all of them stored or on their way to the store."""
+    partial_id: str | None = None
+    partial: list[str] = field(default_factory=list[str])
+    """Text of the message that is being written."""
+    answered: bool = False
+    """The last message is there: only hooks are still running."""
+    stop_reason: str = "endTurn"
+    value: Any = None
+    value_error: str | None = None
+
+    @property
+    def partial_text(self) -> str:
+        """The text that was cut, if the run ends now."""
+        return "".join(self.partial)
+
+    @property
+    def text(self) -> str:
+        """The text of the output's messages."""
+        return "".join(message.text for message in self.messages if message.role == "assistant")
+
+
+class Execution:
+    """One run of one agent. `run` does the work; `failed` tells the providers when it could not be done."""
+
+    def __init__(
+        self,
+        plan: AgentPlan,
+        request: RunRequest,
+        session: Session,
+        context_session_id: str | None,
+        models: ModelSource,
+        sink: RunSink,
+        stats: dict[str, HookStats],
+    ) -> None:
+        self.progress = Progress()
+        self._plan = plan
+        self._request = request
+        self._models = models
+        self._sink = sink
+        self._client: ChatClient | None = None
+        self._context = SessionContext(
+            session_id=context_session_id,
+            input_messages=request.input_messages,
+            options=request.options,
+            service_session_id=session.service_session_id,
+        )
+        self._pipeline = Pipeline(plan, self, session, self._context, sink, stats)
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        return self._plan.name
+
+    @property
+    def instructions(self) -> str:
+        """The agent's own instructions."""
+        return "\n".join(self._plan.instructions)
+
+    def chat_client(self, model: str | None = None) -> ChatClient:
+        """A client for a provider's own calls; they count in this run's usage."""
+        client = self._models.get(model) if model is not None else self._client
+        if client is None:
+            raise RuntimeError("the run has no model yet")
+        return MeteredClient(client, self.progress.meter)
+
+    async def run(self) -> None:
+        """Do the run; what came of it stands in `progress`.
+
+        Raises:
+            SidecarError: a provider or the model failed.
+        """
+        request, progress = self._request, self.progress
+        model = request.options.model or self._plan.model
+        self._client = self._models.get(model if model is not None else await self._models.default())
+        progress.stage = "beforeRun"
+        try:
+            await self._pipeline.before()
+        finally:
+            await self._sink.commit()
+        progress.stage = "model"
+        await self._loop(self._client, self._pipeline.messages())
+        if request.response_schema is not None:
+            last = next((message.text for message in reversed(progress.messages) if message.text.strip()), "")
+            progress.value, progress.value_error = await parse_value(last, request.response_schema)
+        progress.answered = True
+        progress.stage = "afterRun"
+        self._context.response = Response(tuple(progress.messages), progress.text)
+        await self._pipeline.after()
+        progress.stage = "ending"
+
+    async def failed(self, error: Exception) -> None:
+        """Give every provider that had begun the error and the partial text."""
+        await self._pipeline.failed(error, self.progress.partial_text)
+
+    async def _loop(self, client: ChatClient, messages: list[Message]) -> None:
+        """Call the model until it answers without calls. This build offers no tools: each call gets an error result."""
+        truncated = 0
+        for _ in range(self._plan_turns()):
+            finish, calls = await self._call(client, messages)
+            if not calls:
+                return
+            cut = finish.reason == "length"
+            truncated += cut
+            if truncated > MAX_TRUNCATED_ROUNDS:
+                raise ModelBadStream("the model's tool calls were cut off by its output limit again and again")
+            await self._answer(calls, cut=cut)
+            messages = [*messages, *self.progress.messages[-2:]]
+        self.progress.stop_reason = "maxTurns"
+        await self._finish_without_calls(client, messages)
+
+    def _plan_turns(self) -> int:
+        return self._request.options.max_turns or self._plan.max_turns
+
+    async def _finish_without_calls(self, client: ChatClient, messages: Sequence[Message]) -> None:
+        await self._call(client, messages, keep_calls=False)
+        self.progress.stop_reason = "maxTurns"
+        if not (self.progress.messages and self.progress.messages[-1].text.strip()):
+            await self._complete(_new_id("msg"), (TextBlock(text=LIMIT_TEXT),))
+
+    async def _call(
+        self, client: ChatClient, messages: Sequence[Message], *, keep_calls: bool = True
+    ) -> tuple[Finished, tuple[FunctionCallBlock, ...]]:
+        """One model call, streamed; its message is stored before this returns."""
+        writer = _MessageWriter(self.progress, self._sink)
+        calls: list[FunctionCallBlock] = []
+        finish: Finished | None = None
+        metered = MeteredClient(client, self.progress.meter)
+        async with aclosing(metered.stream(self._chat_request(messages))) as updates:
+            async for update in updates:
+                match update:
+                    case TextDelta(text):
+                        writer.text(text)
+                        await self._sink.breathe()
+                    case ReasoningDelta(text):
+                        writer.reasoning(text)
+                        await self._sink.breathe()
+                    case CallRequested(call):
+                        calls.append(call)
+                    case RetryNotice(message, attempt):
+                        data = {"kind": "modelRetry", "message": message, "willRetry": True, "attempt": attempt}
+                        await self._sink.commit(Draft("warning", data))
+                    case Finished():
+                        finish = update
+        if finish is None:
+            raise ModelBadStream("the model's answer ended without an ending")
+        kept = tuple(calls) if keep_calls else ()
+        self.progress.stop_reason = _STOP_REASONS[finish.reason]
+        await self._complete(writer.message_id, (*writer.blocks(), *kept))
+        return finish, kept
+
+    def _chat_request(self, messages: Sequence[Message]) -> ChatRequest:
+        run_instructions = self._request.run_instructions
+        texts = (
+            *self._plan.instructions,
+            *(instruction.text for instruction in self._context.instructions),
+            *((run_instructions,) if run_instructions else ()),
+        )
+        return ChatRequest(
+            messages=messages,
+            instructions="\n".join(texts),
+            options=self._request.options,
+            response_schema=self._request.response_schema,
+            client_kwargs=self._request.client_kwargs,
+        )
+
+    async def _complete(self, message_id: str, content: tuple[Block, ...]) -> None:
+        """Store a whole assistant message; an empty one is none."""
+        progress = self.progress
+        if content:
+            message = self._stamped("assistant", message_id, content)
+            drafts = [
+                Draft("reasoning.completed", {"messageId": message_id}, message)
+                for block in content
+                if isinstance(block, ReasoningBlock)
+            ]
+            progress.messages.append(message)
+            await self._sink.commit(*drafts, _completed(message))
+        progress.partial_id = None
+        progress.partial.clear()
+
+    async def _answer(self, calls: Sequence[FunctionCallBlock], *, cut: bool) -> None:
+        """Close calls that cannot be run, each with one result."""
+        results = tuple(
+            FunctionResultBlock(call_id=call.call_id, content=(TextBlock(text=_refusal(call, cut=cut)),), is_error=True)
+            for call in calls
+        )
+        message = self._stamped("tool", _new_id("msg"), results)
+        self.progress.messages.append(message)
+        drafts = [
+            Draft(
+                "tool.completed",
+                {
+                    "callId": call.call_id,
+                    "name": call.name,
+                    "status": "failed",
+                    "content": [block.wire() for block in result.content],
+                    "durationMs": 0,
+                },
+            )
+            for call, result in zip(calls, results, strict=True)
+        ]
+        await self._sink.commit(*drafts, _completed(message))
+
+    def _stamped(self, role: Any, message_id: str, content: tuple[Block, ...]) -> Message:
+        return Message(
+            message_id=message_id,
+            role=role,
+            content=content,
+            author_name=self._plan.name if role == "assistant" else None,
+            source=Source(type="agent", source_id=self._plan.name),
+            run_id=self._request.run_id,
+            created_at=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        )
+
+
+class _MessageWriter:
+    """The message that a model is writing: tells of each piece, and joins them."""
+
+    def __init__(self, progress: Progress, sink: RunSink) -> None:
+        self.message_id = _new_id("msg")
+        self._progress = progress
+        self._sink = sink
+        self._reasoning: list[str] = []
+        self._started = False
+        progress.partial.clear()
+
+    def text(self, text: str) -> None:
+        """Some more text."""
+        if not text:
+            return
+        self._start()
+        self._progress.partial.append(text)
+        self._sink.ephemeral("message.delta", {"messageId": self.message_id, "contentIndex": 0, "text": text})
+
+    def reasoning(self, text: str) -> None:
+        """Some more reasoning."""
+        if not text:
+            return
+        self._start()
+        self._reasoning.append(text)
+        self._sink.ephemeral("reasoning.delta", {"messageId": self.message_id, "text": text})
+
+    def blocks(self) -> list[Block]:
+        """What was written, whole."""
+        written: list[Block] = []
+        if self._reasoning:
+            written.append(ReasoningBlock(text="".join(self._reasoning)))
+        if self._progress.partial:
+            written.append(TextBlock(text=self._progress.partial_text))
+        return written
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self._progress.partial_id = self.message_id
+            self._sink.ephemeral("message.started", {"messageId": self.message_id, "role": "assistant"})
+
+
+def _completed(message: Message) -> Draft:
+    return Draft("message.completed", {"messageId": message.message_id, "role": message.role}, message)
+
+
+def _refusal(call: FunctionCallBlock, *, cut: bool) -> str:
+    return TRUNCATED_TEXT if cut else f'Error: Requested function "{call.name}" not found.'
+
+
+def _new_id(kind: str) -> str:
+    return f"{kind}_{secrets.token_hex(10)}"

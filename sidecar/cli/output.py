@@ -1,0 +1,52 @@
+"""Writes for people: in colour on a terminal, plain text elsewhere. Rich is imported for a terminal only."""
+
+import re
+import sys
+from typing import TYPE_CHECKING, Final, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a model could write to drive the terminal; line feeds and tabs stay."""
+
+
+class Output:
+    """A stream for people."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._console: Console | None = None
+        if stream.isatty():
+            from rich.console import Console
+
+            self._console = Console(file=stream, highlight=False, soft_wrap=True)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person is looking."""
+        return self._console is not None
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Write a line; `style` is a Rich style, used on a terminal only."""
+        self.write(f"{text}\n", style)
+
+    def write(self, text: str, style: str = "") -> None:
+        """Write text as it stands, at once."""
+        if self._console is None:
+            self._stream.write(text)
+        else:
+            from rich.text import Text
+
+            self._console.print(Text(_CONTROL.sub("", text), style=style), end="")
+        self._stream.flush()
+
+
+def stdout() -> Output:
+    """Standard output."""
+    return Output(sys.stdout)
+
+
+def stderr() -> Output:
+    """Standard error."""
+    return Output(sys.stderr)

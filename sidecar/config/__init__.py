@@ -1,0 +1,1 @@
+"""`sidecar.toml`: what it may say, and how it is read."""

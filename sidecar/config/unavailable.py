@@ -1,0 +1,63 @@
+"""Keys of the configuration whose feature this build does not have. They are refused by name, never ignored."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from protocol.base import Json
+
+from .keypath import ABSENT, KeyPath, as_table, step
+
+
+class Unavailable(NamedTuple):
+    """A key, the feature that it needs, and which of its values would make a difference."""
+
+    path: KeyPath
+    """`*` stands for any key of a table."""
+    feature: str
+    matters: Callable[[Json], bool] = bool
+
+
+def _names_an_embedder(value: Json) -> bool:
+    return isinstance(value, str) and ":" in value
+
+
+def _names_another_client(value: Json) -> bool:
+    return isinstance(value, str) and (value == "openai_responses" or ":" in value)
+
+
+UNAVAILABLE: Final = (
+    Unavailable(("plugins",), "plugins"),
+    Unavailable(("tools",), "tools"),
+    Unavailable(("embeddings", "embedder"), "embeddings", _names_an_embedder),
+    Unavailable(("mcp_servers",), "mcp"),
+    Unavailable(("telemetry", "enabled"), "telemetry"),
+    Unavailable(("endpoints", "*", "type"), "endpointTypes", _names_another_client),
+    Unavailable(("endpoints", "openai-responses"), "endpointTypes"),
+    Unavailable(("agents", "*", "tools"), "tools"),
+    Unavailable(("agents", "*", "middleware"), "middleware"),
+    Unavailable(("agents", "*", "harness"), "harness"),
+    Unavailable(("agents", "*", "approvals"), "approvals"),
+    Unavailable(("agents", "*", "compaction"), "compaction"),
+    Unavailable(("agents", "*", "per_service_call_history"), "perServiceCallHistory"),
+)
+"""A feature that arrives takes its rows out of here."""
+
+
+def unavailable_keys(data: Json) -> Iterator[tuple[KeyPath, str]]:
+    """The keys of raw configuration that ask for what this build lacks, each with the feature's name."""
+    for row in UNAVAILABLE:
+        for path, value in _matches(data, row.path, ()):
+            if row.matters(value):
+                yield path, row.feature
+
+
+def _matches(data: Json, pattern: KeyPath, path: KeyPath) -> Iterator[tuple[KeyPath, Json]]:
+    if not pattern:
+        yield path, data
+        return
+    head, rest = pattern[0], pattern[1:]
+    keys = (as_table(data) or {}) if head == "*" else (head,)
+    for key in keys:
+        value = step(data, key)
+        if value is not ABSENT:
+            yield from _matches(value, rest, (*path, key))

@@ -1,0 +1,1 @@
+"""One file a method of the contract; `table` binds them."""

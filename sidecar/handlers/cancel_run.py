@@ -1,0 +1,30 @@
+"""`cancelRun`: stop a run now; answer before it has stopped."""
+
+from protocol.runs import CancelRunParams, CancelRunResult
+from sidecar.errors import SessionNotFound
+from sidecar.handlers.services import Call, Services
+from sidecar.sessions.views import find_run
+
+
+async def cancel_run(params: CancelRunParams, call: Call, services: Services) -> CancelRunResult:
+    """Never waits for the run, and is never an error for one that has ended."""
+    ticket = services.tickets.find(params.session_id, params.run_id)
+    if ticket is not None:
+        ticket.cancel()
+        return CancelRunResult(status="cancelling")
+    if params.run_id is None:
+        return CancelRunResult(status="notRunning")
+    return CancelRunResult(status="alreadyFinished" if await _is_known(params, services) else "notRunning")
+
+
+async def _is_known(params: CancelRunParams, services: Services) -> bool:
+    run_id = str(params.run_id)
+    session_id = params.session_id or services.tickets.one_off_session(run_id)
+    if session_id is None:
+        return False
+    session = services.sessions.find_open(session_id)
+    store = session.store if session is not None else await services.sessions.stores.durable()
+    try:
+        return await find_run(store, session_id, run_id) is not None
+    except SessionNotFound:
+        return False

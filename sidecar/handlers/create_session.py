@@ -1,0 +1,44 @@
+"""`createSession`: make a session, or find the one that an earlier try of the same request made."""
+
+from collections.abc import Sequence
+
+from protocol.sessions import CreateSessionParams, CreateSessionResult
+from sidecar.errors import CapabilityRequired
+from sidecar.handlers.payload import payload_hash
+from sidecar.handlers.refusals import check_cwd
+from sidecar.handlers.services import Call, Services
+from sidecar.sessions.manager import Opened
+
+SUPPLIED_AGAIN = frozenset({"sessionId", "_meta", "tools", "mcpServers"})
+"""Fields that are no part of the payload: a retry may supply them anew."""
+
+_NOT_YET = {
+    "tools": "hostTools",
+    "mcp_servers": "mcp",
+    "mode": "modes",
+    "additional_directories": "additionalDirectories",
+    "service_session_id": "serviceHistory",
+}
+
+
+async def create_session(params: CreateSessionParams, call: Call, services: Services) -> CreateSessionResult:
+    """Validate, store, open, answer; every event of the session comes after the answer."""
+    for field, feature in _NOT_YET.items():
+        if getattr(params, field):
+            raise CapabilityRequired(feature, f"createSession with {field!r}")
+    check_cwd(params.cwd)
+    opened = await services.sessions.create(params, payload_hash(call.raw, SUPPLIED_AGAIN))
+    return answer(opened, await services.model_names())
+
+
+def answer(opened: Opened, models: Sequence[str]) -> CreateSessionResult:
+    """The session as it is now, from where its events go on."""
+    session = opened.session
+    session.log.attached()
+    return CreateSessionResult(
+        session=session.info(),
+        config_options=session.config_options(models),
+        providers=session.provider_statuses(),
+        last_seq=session.log.seq,
+        warnings=tuple(opened.warnings) or None,
+    )

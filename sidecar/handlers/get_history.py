@@ -1,0 +1,44 @@
+"""`getHistory`: a page of a session's transcript, with the source of every message."""
+
+from protocol.messages import Message
+from protocol.state import GetHistoryParams, GetHistoryResult
+from sidecar.errors import InvalidParams
+from sidecar.handlers.services import Call, Services
+from sidecar.sessions.storage_errors import storage_error
+from sidecar.sessions.views import known_sources
+from sidecar.stores.base import StoreError
+
+PAGE_BYTES = 4 << 20
+
+
+async def get_history(params: GetHistoryParams, call: Call, services: Services) -> GetHistoryResult:
+    """Paged by count and by bytes; reads stored sessions too."""
+    session = services.sessions.find_open(params.session_id)
+    store = session.store if session is not None else await services.sessions.stores.durable()
+    after = _position(params.cursor)
+    try:
+        if session is None:
+            await store.load(params.session_id)
+        page = await store.messages(
+            params.session_id,
+            after=after,
+            limit=params.limit,
+            max_bytes=PAGE_BYTES,
+            newest_first=params.order == "desc",
+        )
+    except StoreError as error:
+        raise storage_error(error, params.session_id) from error
+    messages = [Message.model_validate_json(row.body) for row in page.items]
+    if params.sources is not None:
+        wanted = set(params.sources)
+        messages = [message for message in messages if wanted.intersection(known_sources(message))]
+    cursor = str(page.items[-1].position) if page.next is not None else None
+    return GetHistoryResult(messages=tuple(messages), next_cursor=cursor)
+
+
+def _position(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise InvalidParams("the cursor is not one of getHistory", [{"path": "cursor", "message": "bad"}])
+    return int(cursor)

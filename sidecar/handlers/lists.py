@@ -1,0 +1,29 @@
+"""`listAgents`, `listModels`, `listProviders`: what can be named in a request. No model is called for it."""
+
+from protocol.agents import ProviderTypeInfo
+from protocol.base import Empty
+from protocol.state import ListAgentsResult, ListModelsResult, ListProvidersResult
+from providers.registry import REGISTRY
+from sidecar.handlers.services import Call, Services
+
+
+async def list_agents(params: Empty, call: Call, services: Services) -> ListAgentsResult:
+    """The configured agents."""
+    return ListAgentsResult(items=services.catalog.infos())
+
+
+async def list_models(params: Empty, call: Call, services: Services) -> ListModelsResult:
+    """The models that are known by configuration, or installed."""
+    return ListModelsResult(items=tuple(await services.models.infos()))
+
+
+async def list_providers(params: Empty, call: Call, services: Services) -> ListProvidersResult:
+    """The provider types, with the JSON Schema of each one's config."""
+    return ListProvidersResult(
+        items=tuple(
+            ProviderTypeInfo(
+                type=name, description=kind.description, config_schema=kind.factory.config_type.model_json_schema()
+            )
+            for name, kind in REGISTRY.items()
+        )
+    )

@@ -1,0 +1,90 @@
+"""Which handler answers which method, and how it stands in its session's queue. One line a method."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from protocol.base import Params, WireModel
+from protocol.methods import (
+    CANCEL_RUN,
+    CLOSE_SESSION,
+    CREATE_SESSION,
+    GET_HISTORY,
+    GET_SCHEMA,
+    GET_STATE,
+    LIST_AGENTS,
+    LIST_MODELS,
+    LIST_PROVIDERS,
+    LIST_SESSIONS,
+    RESUME_SESSION,
+    RUN,
+    Method,
+)
+from sidecar.handlers.cancel_run import cancel_run
+from sidecar.handlers.close_session import close_session
+from sidecar.handlers.create_session import create_session
+from sidecar.handlers.get_history import get_history
+from sidecar.handlers.get_schema import get_schema
+from sidecar.handlers.get_state import get_state
+from sidecar.handlers.list_sessions import list_sessions
+from sidecar.handlers.lists import list_agents, list_models, list_providers
+from sidecar.handlers.resume_session import resume_session
+from sidecar.handlers.run import run
+from sidecar.handlers.services import Call, Reply, Services
+
+P = TypeVar("P", bound=Params)
+R = TypeVar("R", bound=WireModel)
+
+Handler = Callable[[Any, Call, Services], Awaitable[WireModel | Reply]]
+
+
+class Lane(Enum):
+    """How a request stands among those that name the same session."""
+
+    FREE = "free"
+    """Waits only for an unfinished `OPENS`."""
+    OPENS = "opens"
+    """In arrival order; everything after it waits for its end."""
+    ORDERED = "ordered"
+    """In arrival order, until its handler lets the next one begin, or ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A row of the table."""
+
+    method: Method[Any, Any]
+    handler: Handler
+    lane: Lane
+    needs_config: bool
+
+
+def _bind(
+    method: Method[P, R],
+    handler: Callable[[P, Call, Services], Awaitable[R | Reply]],
+    lane: Lane = Lane.FREE,
+    *,
+    needs_config: bool = True,
+) -> Binding:
+    return Binding(method, handler, lane, needs_config)
+
+
+TABLE: dict[str, Binding] = {
+    binding.method.name: binding
+    for binding in (
+        _bind(CREATE_SESSION, create_session, Lane.OPENS),
+        _bind(RESUME_SESSION, resume_session, Lane.OPENS),
+        _bind(CLOSE_SESSION, close_session, Lane.ORDERED),
+        _bind(LIST_SESSIONS, list_sessions),
+        _bind(RUN, run, Lane.ORDERED),
+        _bind(CANCEL_RUN, cancel_run),
+        _bind(GET_STATE, get_state, needs_config=False),
+        _bind(GET_HISTORY, get_history),
+        _bind(LIST_AGENTS, list_agents),
+        _bind(LIST_MODELS, list_models),
+        _bind(LIST_PROVIDERS, list_providers),
+        _bind(GET_SCHEMA, get_schema, needs_config=False),
+    )
+}
+"""Every method that a session or the process answers; `initialize` and `shutdown` are the server's own."""

@@ -1,0 +1,1 @@
+"""The language-server half; the only place that knows pygls."""

@@ -1,0 +1,93 @@
+"""JSON as models write it: forgiving of broken text in strings, strict about numbers. Not for the protocol's own wire."""
+
+import json
+import math
+from typing import Any, Final, cast
+
+from pydantic_core import from_json
+
+from protocol.base import JsonObject
+
+MAX_DEPTH: Final = 200
+
+
+def parse(data: bytes | str) -> Any:
+    """Parse one JSON document. Lone surrogates stay in it, for `clean` to join or replace; bad UTF-8 becomes U+FFFD.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deep.
+    """
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError:
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        if "\\u" not in text and "\ufffd" not in text and not has_surrogate(text):
+            raise
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if _is_deeper(value, MAX_DEPTH):
+        raise ValueError("nested too deep")
+    return value
+
+
+def parse_object(text: str) -> JsonObject | None:
+    """A tool call's arguments; `None` where the text is no JSON object that can travel.
+
+    Refused are numbers that no float64 holds and NUL characters, as everywhere in free-form JSON. Lone surrogates
+    become U+FFFD. Blank text is a call without arguments.
+    """
+    if not text.strip():
+        return {}
+    try:
+        cleaned = _checked(parse(text))
+    except ValueError:
+        return None
+    return cast(JsonObject, cleaned) if isinstance(cleaned, dict) else None
+
+
+def clean(text: str) -> str:
+    """Join surrogate pairs, and put U+FFFD for what stays alone and for NUL."""
+    if has_surrogate(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether half of a UTF-16 pair is in the text."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if isinstance(value, dict):
+        value = list(cast(dict[str, Any], value).values())
+    if not isinstance(value, list):
+        return False
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in cast(list[Any], value))
+
+
+def _checked(value: Any) -> Any:
+    match value:
+        case str():
+            if "\0" in value:
+                raise ValueError("NUL in a string")
+            return clean(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("a number that no float64 holds")
+        case list():
+            return [_checked(item) for item in cast(list[Any], value)]
+        case dict():
+            return {_checked(key): _checked(item) for key, item in cast(dict[str, Any], value).items()}
+        case _:
+            return value

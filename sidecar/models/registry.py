@@ -1,0 +1,180 @@
+"""Finds the chat client of a model by its name, `endpoint:model`, and the model of the `default` agent. It calls none.
+
+A new kind of endpoint is a function here and a row in `_FACTORIES`.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from protocol.agents import ModelInfo
+from providers.api.ports import ChatClient
+from sidecar.config.endpoints import EndpointConfig, EndpointType
+from sidecar.errors import CapabilityRequired, ModelNotFound, ModelUnavailable
+from sidecar.models import embedded_files
+from sidecar.models.embedded import EmbeddedChat
+from sidecar.models.openai_chat import OpenAIChat
+from sidecar.models.openai_endpoint import OpenAIEndpoint
+from sidecar.models.openai_models import list_model_ids
+from sidecar.models.scripted import ScriptedChat
+
+EMBEDDED: Final = f"embedded:{embedded_files.MODEL_ID}"
+
+
+class Models:
+    """The endpoints of a configuration, and the clients that were asked for."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, EndpointConfig],
+        *,
+        default_model: str | None = None,
+        secrets: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Nothing is opened or imported yet.
+
+        Args:
+            endpoints: name → configuration, the built-in ones among them.
+            default_model: `endpoint:model` of the configuration; there is no built-in one.
+            secrets: what the host gave at `initialize`; read at each call, so it may be filled later.
+            environ: the environment.
+        """
+        self._endpoints = endpoints
+        self._default_model = default_model
+        self._secrets = secrets if secrets is not None else {}
+        self._environ = environ
+        self._found_default: str | None = None
+        self._clients: dict[str, ChatClient] = {}
+        self._openai: dict[str, OpenAIEndpoint] = {}
+
+    def get(self, model: str) -> ChatClient:
+        """The client of `endpoint:model`; the same one each time.
+
+        Raises:
+            ModelNotFound: there is no such endpoint, or what it needs is not installed.
+            CapabilityRequired: this build does not have that kind of endpoint.
+        """
+        client = self._clients.get(model)
+        if client is None:
+            endpoint, _, name = model.partition(":")
+            config = self._endpoints.get(endpoint)
+            if config is None or not name:
+                known = ", ".join(sorted(self._endpoints))
+                raise ModelNotFound(f"no model {model!r}: write endpoint:model; the endpoints are {known}")
+            client = self._clients[model] = _FACTORIES[config.type](self, endpoint, config, name)
+        return client
+
+    async def default(self) -> str:
+        """The model of an agent that names none.
+
+        It is the configured one; else the environment's, if that names OpenAI or an endpoint like it; else the embedded
+        one, if it is installed.
+
+        Raises:
+            ModelNotFound: there is none, or the endpoint offers several.
+            ModelUnavailable: the environment's endpoint cannot be asked. The embedded model never steps in for it.
+        """
+        return self._default_model or self._found_default or await self._find_default()
+
+    async def infos(self, also: Iterable[str] = ()) -> list[ModelInfo]:
+        """The models that are known by name, without asking any endpoint.
+
+        Args:
+            also: further names, such as those of configured agents.
+        """
+        is_embedded = await asyncio.to_thread(embedded_files.is_installed)
+        default = self._default_model or self._found_default or self._named_by_environment()
+        if default is None and is_embedded and not self._has_environment():
+            default = EMBEDDED
+        names = [default, *also, EMBEDDED if is_embedded and "embedded" in self._endpoints else None]
+        return [self._info(name, default) for name in dict.fromkeys(filter(None, names))]
+
+    async def aclose(self) -> None:
+        """Close all connections, and end the processes of embedded models."""
+        clients, self._clients = self._clients, {}
+        endpoints, self._openai = self._openai, {}
+        closing = [client.aclose() for client in clients.values() if isinstance(client, EmbeddedChat)]
+        closing.extend(endpoint.aclose() for endpoint in endpoints.values())
+        await asyncio.gather(*closing)
+
+    def openai_endpoint(self, name: str, config: EndpointConfig) -> OpenAIEndpoint:
+        """The endpoint that all models of this name share."""
+        endpoint = self._openai.get(name)
+        if endpoint is None:
+            endpoint = OpenAIEndpoint(name, config, environ=self._environ, secrets=self._secrets)
+            self._openai[name] = endpoint
+        return endpoint
+
+    def _has_environment(self) -> bool:
+        return bool(self._environ.get("OPENAI_BASE_URL") or self._environ.get("OPENAI_API_KEY"))
+
+    def _named_by_environment(self) -> str | None:
+        name = self._environ.get("OPENAI_MODEL")
+        return f"openai:{name}" if name and self._has_environment() else None
+
+    async def _find_default(self) -> str:
+        if self._has_environment():
+            self._found_default = self._named_by_environment() or await self._only_listed()
+            return self._found_default
+        if await asyncio.to_thread(embedded_files.is_installed):
+            return EMBEDDED
+        raise ModelNotFound(
+            "no model is configured: set default_model in sidecar.toml (or OPENAI_API_KEY or OPENAI_BASE_URL, with "
+            f"OPENAI_MODEL), or {embedded_files.GET_IT} for a small one that needs no service"
+        )
+
+    async def _only_listed(self) -> str:
+        endpoint = self.openai_endpoint("openai", self._endpoints["openai"])
+        ids = await list_model_ids(endpoint)
+        if not ids:
+            raise ModelUnavailable(f"the endpoint at {endpoint.address} lists no models; set OPENAI_MODEL")
+        if len(ids) > 1:
+            shown = ", ".join(ids[:20]) + (", …" if len(ids) > 20 else "")
+            raise ModelNotFound(
+                f"the endpoint at {endpoint.address} has several models; set OPENAI_MODEL to one of: {shown}"
+            )
+        return f"openai:{ids[0]}"
+
+    def _info(self, name: str, default: str | None) -> ModelInfo:
+        endpoint = name.partition(":")[0]
+        facts: dict[str, Any] = {}
+        try:
+            traits = self.get(name).traits
+            facts = {"context_size": traits.context_size, "tools": traits.tools, "images": traits.images}
+        except (ModelNotFound, CapabilityRequired):  # it is named somewhere; whether it works, a run will tell
+            pass
+        return ModelInfo(model=name, endpoint=endpoint, default=True if name == default else None, **facts)
+
+
+_Factory = Callable[[Models, str, EndpointConfig, str], ChatClient]
+
+
+def _openai(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:
+    return OpenAIChat(models.openai_endpoint(endpoint, config), model)
+
+
+def _openai_responses(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:
+    del models, config
+    raise CapabilityRequired("openaiResponses", f"the model {endpoint}:{model}")
+
+
+def _embedded(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:
+    del models
+    if embedded_files.runtime_version() is None:
+        raise ModelNotFound(f"the runtime of embedded models is not installed; {embedded_files.GET_IT}")
+    return EmbeddedChat(endpoint, config, model)
+
+
+def _scripted(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:
+    del models
+    return ScriptedChat(endpoint, model, context_size=config.context_size)
+
+
+_FACTORIES: Final[dict[EndpointType, _Factory]] = {
+    "openai": _openai,
+    "openai_responses": _openai_responses,
+    "embedded": _embedded,
+    "scripted": _scripted,
+}

@@ -1,0 +1,181 @@
+"""One serving process from its first message to its exit code: end of input, signals, a dead parent, one way out."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.base import JsonObject
+from protocol.state import DocumentState
+from sidecar.errors import SidecarError
+from sidecar.handlers.services import Documents, Services
+from sidecar.lsp.half import LspHalf
+from sidecar.options import ServeOptions
+from sidecar.server.server import Server
+from sidecar.telemetry import LOGGER
+from sidecar.transport import signals
+from sidecar.transport.connection import Connection
+from sidecar.transport.parent import ParentWatch
+
+PERSIST_S: Final = 5.0
+"""At the end runs get this long to be stored."""
+FLUSH_S: Final = 2.0
+"""And what is written this long to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What `initialize` brought about."""
+
+    result: JsonObject
+    services: Services
+    process_id: int | None
+    is_editor: bool
+    """The client is a language client: its documents will be synced."""
+    max_message_bytes: int
+    """Longest message that the client takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    code: int
+    why: str
+    client_reads: bool = True
+
+
+class _OpenDocuments:
+    """The documents that an editor keeps open, for `getState`."""
+
+    def __init__(self, half: LspHalf) -> None:
+        self._half = half
+
+    def list(self) -> tuple[DocumentState, ...]:
+        """All of them."""
+        return tuple(
+            DocumentState(uri=document.uri, version=document.version, language_id=document.language_id)
+            for document in self._half.documents()
+        )
+
+
+class Process:
+    """Serves one client. `run` is called once."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        options: ServeOptions,
+        start_services: Callable[[JsonObject, Documents], Started],
+        *,
+        max_in_flight: int,
+    ) -> None:
+        self._connection = connection
+        self._options = options
+        self._start_services = start_services
+        self._half = LspHalf(connection.send)
+        self._server = Server(connection, self._half, self, max_in_flight=max_in_flight)
+        self._services: Services | None = None
+        self._exit: asyncio.Future[_Exit] = asyncio.get_running_loop().create_future()
+        self._parent = ParentWatch(self.client_gone)
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self, answered: JsonObject | None) -> int:
+        """Serve until something ends it.
+
+        Args:
+            answered: The params of an `initialize` that was answered before this process had its parts.
+
+        Returns:
+            The exit code.
+        """
+        restore = signals.install(self._on_signal)
+        self._parent.watch_parent()
+        if self._options.client_process_id is not None:
+            self._parent.watch(self._options.client_process_id)
+        try:
+            if answered is not None:
+                self._server.already_initialized(self._start(answered).services)
+            await self._connection.start(self._server)
+            ended = await self._exit
+            LOGGER.info("ending: %s", ended.why)
+            await self._close(ended)
+        finally:
+            self._parent.close()
+            restore()
+        return ended.code
+
+    # ---- what the server asks for ---------------------------------------------------------------------------------
+
+    def initialize(self, params: JsonObject) -> tuple[JsonObject, Services]:
+        """Start the sidecar's parts."""
+        started = self._start(params)
+        return started.result, started.services
+
+    def exit(self, *, after_shutdown: bool) -> None:
+        """The client wants the process to end."""
+        self._end(_Exit(0 if after_shutdown else 1, "exit"))
+
+    def end_of_input(self, *, after_shutdown: bool) -> None:
+        """A script's input may end before its answers are read; a language client's end is the end."""
+        is_script = self._connection.framing != "header"
+        policy = self._options.on_eof or ("finish" if is_script else "cancel")
+        code = 0 if after_shutdown or is_script or policy == "finish" else 1
+        if policy == "cancel" or after_shutdown:
+            self._end(_Exit(code, "end of input"))
+        else:
+            self._spawn(self._finish(code))
+
+    def client_gone(self, why: str) -> None:
+        """Nobody reads any more."""
+        self._end(_Exit(1, why, client_reads=False))
+
+    # ---- the one way out ------------------------------------------------------------------------------------------
+
+    def _on_signal(self, number: int) -> None:
+        self._end(_Exit(128 + number, f"signal {number}"))
+
+    def _end(self, how: _Exit) -> None:
+        if not self._exit.done():
+            self._exit.set_result(how)
+
+    async def _finish(self, code: int) -> None:
+        try:
+            await asyncio.wait_for(self._server.idle(), self._options.eof_grace)
+        except TimeoutError:
+            LOGGER.warning("what was asked for took longer than --eof-grace after the end of input")
+        self._end(_Exit(code, "end of input"))
+
+    async def _close(self, ended: _Exit) -> None:
+        self._half.shutdown()
+        try:
+            async with asyncio.timeout(PERSIST_S):
+                await self._server.settle(PERSIST_S)
+                if self._services is not None:
+                    await self._services.sessions.close_all()
+                    await self._services.models.aclose()
+        except TimeoutError:
+            LOGGER.warning("not everything could be stored within %s seconds", PERSIST_S)
+        except SidecarError as error:
+            LOGGER.warning("%s", error.message)
+        if ended.client_reads:
+            await self._connection.flush(FLUSH_S)
+        await self._connection.aclose()
+
+    # ---- starting -------------------------------------------------------------------------------------------------
+
+    def _start(self, params: JsonObject) -> Started:
+        started = self._start_services(params, _OpenDocuments(self._half))
+        self._services = started.services
+        self._server.max_outbound_bytes = started.max_message_bytes
+        self._half.initialize(params)
+        if started.is_editor:
+            self._half.start_loading()
+        if started.process_id is not None:
+            self._parent.watch(started.process_id)
+        if started.services.config_error is None:
+            self._spawn(started.services.sessions.stores.prepare())
+        return started
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

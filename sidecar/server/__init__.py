@@ -1,0 +1,1 @@
+"""Requests in, answers out: envelopes, order, limits, errors. Binds the method table to the handlers."""

@@ -1,0 +1,351 @@
+"""Every message from the client goes through here once, and every request is answered here, exactly once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from protocol.base import Json, JsonObject
+from protocol.lifecycle import CancelParams
+from protocol.methods import NOT_YET
+from protocol.runs import RunParams
+from sidecar.errors import (
+    CapabilityRequired,
+    InvalidRequest,
+    MessageTooLarge,
+    MethodNotFound,
+    NotInitialized,
+    Overloaded,
+    ParseError,
+    RequestCancelled,
+    ServerCancelled,
+    SidecarError,
+)
+from sidecar.handlers.services import Call, Reply, Services
+from sidecar.handlers.table import TABLE, Binding, Lane
+from sidecar.server.envelope import (
+    BadEnvelope,
+    Notification,
+    Request,
+    RequestId,
+    classify,
+    error_answer,
+    result_answer,
+)
+from sidecar.server.lanes import Lanes, Pass
+from sidecar.server.validation import as_object, clean_nul, validate
+from sidecar.sessions.storage_errors import storage_error
+from sidecar.stores.base import StoreError
+from sidecar.telemetry import LOGGER, log_failure
+from sidecar.transport.decode import DecodeError, decode, has_nul
+from sidecar.transport.framing import Fault
+
+SETTLE_S: Final = 1.0
+"""After `shutdown`, requests get this long to end by themselves."""
+
+
+class Wire(Protocol):
+    """What the server needs of the connection."""
+
+    def send(self, body: bytes) -> None:
+        """Queue one message."""
+        ...
+
+
+class LanguageServer(Protocol):
+    """What the server needs of the language-server half."""
+
+    def handles(self, method: str) -> bool:
+        """Whether a method is the half's."""
+        ...
+
+    def notify(self, method: str, params: Json) -> None:
+        """Hand a notification over."""
+        ...
+
+    async def request(self, method: str, params: Json) -> Json:
+        """Hand a request over."""
+        ...
+
+
+class Lifecycle(Protocol):
+    """What the server asks of the process."""
+
+    def initialize(self, params: JsonObject) -> tuple[JsonObject, Services]:
+        """The answer to `initialize`, and the sidecar that it started. Raises `SidecarError`."""
+        ...
+
+    def exit(self, *, after_shutdown: bool) -> None:
+        """The client wants the process to end."""
+        ...
+
+    def end_of_input(self, *, after_shutdown: bool) -> None:
+        """The client will send nothing more."""
+        ...
+
+    def client_gone(self, why: str) -> None:
+        """Nobody reads any more."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """A request that has not been answered."""
+
+    id: RequestId
+    method: str
+    place: Pass = field(default_factory=Pass)
+    call: Call | None = None
+    task: asyncio.Task[None] | None = None
+    answered: bool = False
+    stoppable: bool = True
+    """It may be cut at any point: it changes nothing."""
+
+
+Work = Callable[[_Pending], Awaitable[Json | Reply]]
+"""What is done for a request: its result, or a reply with something to send right after it."""
+
+
+class Server:
+    """Receives messages; see `sidecar.transport.connection.Receiver`."""
+
+    def __init__(
+        self, wire: Wire, language_server: LanguageServer, lifecycle: Lifecycle, *, max_in_flight: int
+    ) -> None:
+        self._wire = wire
+        self._language_server = language_server
+        self._lifecycle = lifecycle
+        self._max_in_flight = max_in_flight
+        self._services: Services | None = None
+        self._pending: dict[RequestId, _Pending] = {}
+        self._lanes = Lanes()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._shutting_down = False
+        self.max_outbound_bytes = 64 << 20
+        """Longest answer that the client takes."""
+
+    # ---- what comes in --------------------------------------------------------------------------------------------
+
+    def on_message(self, body: bytes) -> None:
+        """One message."""
+        try:
+            message = classify(decode(body))
+        except DecodeError as error:
+            self._wire.send(error_answer(None, _parse_error(error)))
+            return
+        except BadEnvelope as bad:
+            self._wire.send(error_answer(bad.id, bad.error))
+            return
+        if isinstance(message, Request):
+            self._on_request(message, has_nul=has_nul(body))
+        elif isinstance(message, Notification):
+            self._on_notification(message)
+        else:
+            LOGGER.info("an answer to a request that is not open was ignored")
+
+    def on_fault(self, fault: Fault) -> None:
+        """A message that could not be received."""
+        if fault.kind == "tooLarge":
+            if fault.response_id is None:
+                limit = fault.limit or 0
+                error = MessageTooLarge(f"the message is longer than {limit} bytes; send less, or in parts", limit)
+                self._wire.send(error_answer(fault.request_id, error))
+        elif fault.fatal:
+            LOGGER.warning("the input ended inside a message: %s", fault.reason)
+        else:
+            self._wire.send(error_answer(None, _parse_error(fault.reason)))
+
+    def on_eof(self) -> None:
+        """The client will send nothing more."""
+        self._lifecycle.end_of_input(after_shutdown=self._shutting_down)
+
+    def on_gone(self, why: str) -> None:
+        """Nobody will ever read what we send."""
+        self._lifecycle.client_gone(why)
+
+    def already_initialized(self, services: Services) -> None:
+        """`initialize` was answered before this server was there."""
+        self._services = services
+
+    # ---- ending ---------------------------------------------------------------------------------------------------
+
+    async def idle(self) -> None:
+        """Wait until every request is answered."""
+        await self._idle.wait()
+
+    async def settle(self, timeout: float) -> None:
+        """Stop runs as interrupted, and give every request up to `timeout` seconds to end; cut what is left."""
+        if self._services is not None:
+            for ticket in self._services.tickets:
+                ticket.cancel("interrupted")
+        tasks = {pending.task for pending in self._pending.values() if pending.task is not None}
+        tasks.discard(asyncio.current_task())
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout)
+        for pending in list(self._pending.values()):
+            if pending.method != "shutdown":
+                self._fail(pending, ServerCancelled())
+                if pending.task is not None:
+                    pending.task.cancel()
+
+    # ---- requests -------------------------------------------------------------------------------------------------
+
+    def _on_request(self, request: Request, *, has_nul: bool) -> None:
+        if request.id in self._pending:
+            self._refuse(request.id, InvalidRequest("a request with this id is still unanswered; use another id"))
+            return
+        try:
+            self._admit(request, has_nul=has_nul)
+        except SidecarError as error:
+            self._refuse(request.id, error)
+
+    def _admit(self, request: Request, *, has_nul: bool) -> None:
+        if self._shutting_down:
+            raise InvalidRequest("the sidecar is shutting down; start a new one")
+        if request.method == "initialize":
+            self._initialize(request)
+            return
+        services = self._services
+        if services is None:
+            raise NotInitialized
+        if len(self._pending) >= self._max_in_flight:
+            raise Overloaded(f"{self._max_in_flight} requests are unanswered already")
+        if request.method == "shutdown":
+            self._shutting_down = True
+            self._start(_Pending(request.id, request.method), self._shutdown)
+            return
+        binding = TABLE.get(request.method)
+        if binding is None:
+            self._admit_other(request)
+            return
+        if binding.needs_config and services.config_error is not None:
+            raise services.config_error
+        params = as_object(request.params)
+        self._admit_bound(request, binding, clean_nul(params) if has_nul else params, services)
+
+    def _admit_other(self, request: Request) -> None:
+        if self._language_server.handles(request.method):
+            self._start(_Pending(request.id, request.method), lambda _: self._ask_language_server(request))
+        elif request.method in NOT_YET:
+            raise CapabilityRequired(NOT_YET[request.method], f"method {request.method!r}")
+        else:
+            raise MethodNotFound(request.method)
+
+    def _admit_bound(self, request: Request, binding: Binding, raw: JsonObject, services: Services) -> None:
+        """Take the request's place in its session's lane, here in the reader: places are in the order of arrival."""
+        params = validate(binding.method.params, raw)
+        session_id: str | None = getattr(params, "session_id", None)
+        place = self._lanes.enter(session_id, binding.lane)
+        ticket = services.tickets.register(session_id, params.run_id) if isinstance(params, RunParams) else None
+        call = Call(request_id=request.id, raw=raw, leave_lane=place.leave, ticket=ticket)
+        pending = _Pending(request.id, request.method, place, call, stoppable=binding.lane is Lane.FREE)
+
+        async def answer(_: _Pending) -> Json | Reply:
+            await place.wait()
+            return await self._handled(binding, params, call, services)
+
+        self._start(pending, answer)
+
+    async def _handled(self, binding: Binding, params: object, call: Call, services: Services) -> Json | Reply:
+        result = await binding.handler(params, call, services)
+        return result if isinstance(result, Reply) else result.wire()
+
+    def _initialize(self, request: Request) -> None:
+        if self._services is not None:
+            raise InvalidRequest("initialize was answered already")
+        result, self._services = self._lifecycle.initialize(as_object(request.params))
+        self._wire.send(result_answer(request.id, result))
+
+    async def _ask_language_server(self, request: Request) -> Json:
+        return await self._language_server.request(request.method, request.params)
+
+    async def _shutdown(self, _: _Pending) -> Json:
+        await self.settle(SETTLE_S)
+        return None
+
+    # ---- the one exit ---------------------------------------------------------------------------------------------
+
+    def _start(self, pending: _Pending, work: Work) -> None:
+        self._pending[pending.id] = pending
+        self._idle.clear()
+        task = asyncio.create_task(self._serve(pending, work), name=f"{pending.method} {pending.id}")
+        pending.task = task
+        # A task that is cancelled before its first step never runs: it is answered here.
+        task.add_done_callback(lambda _: self._finish(pending))
+
+    async def _serve(self, pending: _Pending, work: Work) -> None:
+        try:
+            result = await work(pending)
+            if isinstance(result, Reply):
+                self._answer(pending, result.result.wire())
+                await result.then()
+            else:
+                self._answer(pending, result)
+        except asyncio.CancelledError:
+            self._fail(pending, ServerCancelled() if self._shutting_down else RequestCancelled())
+        except SidecarError as error:
+            self._fail(pending, error)
+        except StoreError as error:
+            self._fail(pending, storage_error(error, ""))
+        except Exception as error:
+            internal = SidecarError("internal error; the log on stderr has it under this errorId")
+            log_failure(f"request {pending.method}", error, internal.error_id)
+            self._fail(pending, internal)
+
+    def _answer(self, pending: _Pending, result: Json) -> None:
+        body = result_answer(pending.id, result)
+        if len(body) > self.max_outbound_bytes:
+            limit = self.max_outbound_bytes
+            self._fail(pending, MessageTooLarge(f"the answer is longer than {limit} bytes; ask for pages", limit))
+        elif not pending.answered:
+            pending.answered = True
+            self._wire.send(body)
+
+    def _fail(self, pending: _Pending, error: SidecarError) -> None:
+        if not pending.answered:
+            pending.answered = True
+            self._wire.send(error_answer(pending.id, error))
+
+    def _refuse(self, request_id: RequestId, error: SidecarError) -> None:
+        self._wire.send(error_answer(request_id, error))
+
+    def _finish(self, pending: _Pending) -> None:
+        self._fail(pending, ServerCancelled() if self._shutting_down else RequestCancelled())
+        pending.place.leave()
+        if pending.call is not None and pending.call.ticket is not None and self._services is not None:
+            self._services.tickets.forget(pending.call.ticket)
+        self._pending.pop(pending.id, None)
+        if not self._pending:
+            self._idle.set()
+
+    # ---- notifications --------------------------------------------------------------------------------------------
+
+    def _on_notification(self, message: Notification) -> None:
+        if message.method == "exit":
+            self._lifecycle.exit(after_shutdown=self._shutting_down)
+        elif message.method == "$/cancelRequest":
+            self._cancel(message.params)
+        elif self._services is None:
+            LOGGER.info("a notification before initialize was ignored")
+        elif self._language_server.handles(message.method):
+            self._language_server.notify(message.method, message.params)
+        # Whatever else it is: a notification is never answered.
+
+    def _cancel(self, params: Json) -> None:
+        try:
+            cancel = validate(CancelParams, as_object(params))
+        except SidecarError:
+            return
+        pending = self._pending.get(cancel.id)
+        if pending is None or pending.task is None:
+            return
+        ticket = pending.call.ticket if pending.call is not None else None
+        if ticket is not None:
+            ticket.cancel()
+        elif pending.stoppable or not pending.place.started:
+            pending.task.cancel()
+
+
+def _parse_error(why: object) -> ParseError:
+    return ParseError(f"the message is no JSON: {why}")

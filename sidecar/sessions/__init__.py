@@ -1,0 +1,1 @@
+"""Sessions: open ones, their runs and event logs, and repair after a crash."""

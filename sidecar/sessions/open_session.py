@@ -1,0 +1,148 @@
+"""A session that this process owns: its record, its committed state, its agent and its event log."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic_core import from_json
+
+from protocol.base import Json, JsonObject
+from protocol.sessions import ConfigChoice, ConfigOption, ProviderStatus, SessionInfo
+from providers.api.session import Session
+from sidecar.agents.pipeline import HookStats
+from sidecar.agents.plan import AgentPlan
+from sidecar.sessions.event_log import EventLog
+from sidecar.sessions.record import SessionRecord
+from sidecar.sessions.transcript import Transcript
+from sidecar.stores.base import PutState, SessionStore
+
+if TYPE_CHECKING:
+    from sidecar.sessions.turn import Turn
+
+
+class OpenSession:
+    """One session, open here. At most one turn at a time."""
+
+    def __init__(
+        self,
+        record: SessionRecord,
+        plan: AgentPlan,
+        store: SessionStore,
+        log: EventLog,
+        transcript: Transcript,
+        state: dict[str, bytes],
+        *,
+        one_off: bool = False,
+    ) -> None:
+        self.record = record
+        self.plan = plan
+        self.store = store
+        self.log = log
+        self.transcript = transcript
+        self.one_off = one_off
+        self.stats: dict[str, HookStats] = {}
+        self.turn: Turn | None = None
+        self.lost = False
+        """Another process took it over, or it failed: nothing more can be written."""
+        self._state = dict(state)
+
+    @property
+    def session_id(self) -> str:
+        """Its id."""
+        return self.record.session_id
+
+    def state(self) -> JsonObject:
+        """The committed state, as a copy."""
+        return {key: from_json(value) for key, value in self._state.items()}
+
+    def working_session(self) -> Session:
+        """The state that a run works on: a copy, so that it can be dropped."""
+        return Session(self.session_id, state=self.state(), service_session_id=self.record.service_session_id)
+
+    def changes(self, state: JsonObject) -> list[PutState]:
+        """The writes that make `state` the committed one.
+
+        Raises:
+            ValueError: a value is no JSON.
+        """
+        puts: list[PutState] = []
+        for key, value in state.items():
+            body = state_bytes(key, value)
+            if body != self._state.get(key) and not (value == {} and key not in self._state):
+                puts.append(PutState(key, body))
+        puts.extend(PutState(key, None) for key in self._state if key not in state)
+        return puts
+
+    def committed(self, puts: list[PutState]) -> None:
+        """These writes are stored."""
+        for put in puts:
+            if put.value is None:
+                self._state.pop(put.key, None)
+            else:
+                self._state[put.key] = put.value
+
+    def info(self) -> SessionInfo:
+        """The session in a few lines."""
+        return session_info(
+            self.record,
+            last_seq=self.log.seq,
+            status="running" if self.turn is not None else "idle",
+            is_open=True,
+            model=self.record.model or self.plan.model,
+        )
+
+    def provider_statuses(self) -> tuple[ProviderStatus, ...]:
+        """Whether its providers can work."""
+        return tuple(
+            ProviderStatus(source_id=bound.source_id, type=bound.type, status="ready") for bound in self.plan.providers
+        )
+
+    def config_options(self, models: Sequence[str]) -> tuple[ConfigOption, ...]:
+        """What the host may show as settings."""
+        value = self.record.model or self.plan.model
+        choices: list[str] = list(dict.fromkeys([*([value] if value else []), *models]))
+        return (
+            ConfigOption(
+                id="model",
+                name="Model",
+                value=value,
+                choices=tuple(ConfigChoice(value=model, name=model) for model in choices),
+            ),
+        )
+
+
+def state_bytes(key: str, value: Json) -> bytes:
+    """A state value as it is stored: plain JSON, nothing else.
+
+    Raises:
+        ValueError: it is no JSON; the message names the key.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"state key {key!r} holds something that is no JSON: {type(error).__name__}") from None
+
+
+def session_info(record: SessionRecord, *, last_seq: int, status: str, is_open: bool, model: str | None) -> SessionInfo:
+    """A session in a few lines, from its record."""
+    return SessionInfo.model_validate(
+        {
+            "session_id": record.session_id,
+            "agent": record.agent,
+            "model": model,
+            "title": record.title,
+            "cwd": record.cwd,
+            "created_at": record.created_at,
+            "updated_at": record.updated_at,
+            "revision": record.revision,
+            "last_seq": last_seq,
+            "epoch": record.epoch,
+            "status": status,
+            "archived": record.archived or None,
+            "open": is_open,
+            "parent_session_id": record.parent_session_id,
+            "service_session_id": record.service_session_id,
+            "usage": record.usage,
+            "metadata": record.metadata,
+        }
+    )

@@ -1,0 +1,91 @@
+"""What is stored of a session besides messages, state and events, and what is stored of a run."""
+
+from pydantic import ValidationError
+
+from protocol.agents import AgentSpec, ProviderEntry
+from protocol.base import JsonObject, WireModel
+from protocol.errors import WireError
+from protocol.messages import Message, Usage
+from protocol.sessions import WireWarning
+from sidecar.stores.base import Damaged, PutRun, PutSession, SessionRow, Snapshot
+
+
+class SessionRecord(WireModel):
+    """A session's own record: who it is, and how it was set up."""
+
+    session_id: str
+    agent: str
+    agent_spec: AgentSpec | None = None
+    """The inline agent; a named one is looked up again at each resume."""
+    model: str | None = None
+    instructions: str | None = None
+    context_providers: tuple[ProviderEntry, ...] = ()
+    title: str | None = None
+    cwd: str | None = None
+    created_at: str
+    updated_at: str
+    revision: int = 0
+    epoch: str
+    archived: bool = False
+    parent_session_id: str | None = None
+    service_session_id: str | None = None
+    usage: Usage = Usage()
+    metadata: JsonObject | None = None
+    run_starts: tuple[int, ...] = ()
+    """Seq of the first event of each run whose events are kept, oldest first."""
+
+    def put(self) -> PutSession:
+        """The write that stores this record."""
+        return PutSession(
+            body=self.model_dump_json(by_alias=True, exclude_none=True).encode(),
+            updated_at=self.updated_at,
+            title=self.title,
+            cwd=self.cwd,
+            archived=self.archived,
+        )
+
+
+class RunRecord(WireModel):
+    """A run: how it was asked for, and how it ended."""
+
+    run_id: str
+    payload_hash: str
+    started_at: str
+    input_ids: tuple[str, ...] = ()
+    status: str = "running"
+    stop_reason: str | None = None
+    ended_at: str | None = None
+    message_ids: tuple[str, ...] = ()
+    """Messages of the output."""
+    partial: Message | None = None
+    """Text of a run that was cut."""
+    value: JsonObject | None = None
+    """`{"value": …}` where the run has one: any JSON value, `null` too."""
+    value_error: str | None = None
+    usage: Usage = Usage()
+    last_seq: int = 0
+    duration_ms: int = 0
+    error: WireError | None = None
+    warnings: tuple[WireWarning, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has come to its end."""
+        return self.status != "running"
+
+    def put(self) -> PutRun:
+        """The write that stores this record."""
+        body = self.model_dump_json(by_alias=True, exclude_none=True).encode()
+        return PutRun(run_id=self.run_id, body=body, ended=self.ended)
+
+
+def read_record(stored: Snapshot | SessionRow) -> SessionRecord:
+    """A session's record as it was stored.
+
+    Raises:
+        Damaged: it does not read back.
+    """
+    try:
+        return SessionRecord.model_validate_json(stored.body)
+    except ValidationError:
+        raise Damaged(stored.session, "its record does not read back", {}) from None

@@ -1,0 +1,78 @@
+"""Runs by id, from the moment their request was read: a cancel always finds its run. Knows no session's insides."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from sidecar.sessions.ids import new_id
+
+StopKind = Literal["cancelled", "timeout", "interrupted"]
+
+KEPT_ONE_OFF_RUNS: Final = 200
+"""One-off runs whose session can still be looked at in this process."""
+
+
+class RunTicket:
+    """One requested run: its id, and whether somebody wants it to stop."""
+
+    def __init__(self, session_id: str | None, run_id: str) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.begun = False
+        """It has its session's slot."""
+        self.stop: StopKind | None = None
+        self._stopped = asyncio.Event()
+
+    def cancel(self, kind: StopKind = "cancelled") -> None:
+        """Ask the run to stop; the first reason counts."""
+        if self.stop is None:
+            self.stop = kind
+            self._stopped.set()
+
+    async def stopped(self) -> None:
+        """Wait until somebody wants the run to stop."""
+        await self._stopped.wait()
+
+
+class Tickets:
+    """Every run that was asked for and has not ended, and where one-off runs can be found afterwards."""
+
+    def __init__(self) -> None:
+        self._live: dict[RunTicket, None] = {}
+        self._one_off: OrderedDict[str, str] = OrderedDict()
+
+    def __iter__(self) -> Iterator[RunTicket]:
+        return iter(tuple(self._live))
+
+    def register(self, session_id: str | None, run_id: str | None) -> RunTicket:
+        """A ticket for a run whose request has just been read."""
+        ticket = RunTicket(session_id, run_id or new_id("run"))
+        self._live[ticket] = None
+        return ticket
+
+    def forget(self, ticket: RunTicket) -> None:
+        """The run has ended, or was refused."""
+        self._live.pop(ticket, None)
+
+    def find(self, session_id: str | None, run_id: str | None) -> RunTicket | None:
+        """The live run that is meant: by id, or the session's own, the one that has the slot first."""
+        if run_id is None and session_id is None:
+            return None
+        found = [
+            ticket
+            for ticket in self._live
+            if (session_id is None or ticket.session_id == session_id) and run_id in (None, ticket.run_id)
+        ]
+        return next((ticket for ticket in found if ticket.begun), found[0] if found else None)
+
+    def remember_one_off(self, run_id: str, session_id: str) -> str | None:
+        """Keep where a one-off run can be found; returns the session that is no longer kept for it."""
+        self._one_off[run_id] = session_id
+        if len(self._one_off) > KEPT_ONE_OFF_RUNS:
+            return self._one_off.popitem(last=False)[1]
+        return None
+
+    def one_off_session(self, run_id: str) -> str | None:
+        """The throw-away session of a one-off run."""
+        return self._one_off.get(run_id)

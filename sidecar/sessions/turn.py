@@ -1,0 +1,383 @@
+"""One run of a session, from its slot to its one end: begun in the store, executed, ended in the store, answered."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from protocol.agents import RunOptions
+from protocol.base import JsonObject
+from protocol.errors import WireError
+from protocol.messages import Message, Source, TextBlock
+from protocol.runs import RunResult
+from protocol.sessions import WireWarning
+from sidecar.agents.runner import Execution, ModelSource, RunRequest
+from sidecar.agents.sink import Draft
+from sidecar.errors import OwnershipLost, SidecarError
+from sidecar.sessions.event_log import is_lost
+from sidecar.sessions.ids import new_id, now
+from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.record import RunRecord
+from sidecar.sessions.storage_errors import storage_error
+from sidecar.sessions.tickets import RunTicket, StopKind
+from sidecar.sessions.turn_sink import TurnSink
+from sidecar.stores.base import HideRun, Put, PutState, StoreError
+from sidecar.telemetry import log_failure
+
+ABANDON_AFTER_S: Final = 0.5
+"""A run that ignores its cancellation is given up after this."""
+FAILURE_HOOKS_S: Final = 2.0
+"""For all failure hooks of a run together; a fifth of it when the process is ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """What a host asked for."""
+
+    input_messages: tuple[Message, ...]
+    """Without ids; the turn stamps them."""
+    options: RunOptions
+    payload_hash: str
+    response_schema: JsonObject | None = None
+    client_kwargs: JsonObject | None = None
+    timeout_ms: int | None = None
+    stream: bool = True
+    event_extra: JsonObject | None = None
+    """Fields for the envelope of `run.started`, as sent."""
+
+
+class _End(NamedTuple):
+    status: str
+    stop_reason: str
+    error: SidecarError | None = None
+
+
+class Turn:
+    """A run that has its session's slot. `run` is called once."""
+
+    def __init__(
+        self,
+        session: OpenSession,
+        ticket: RunTicket,
+        request: TurnRequest,
+        models: ModelSource,
+        breathe: Callable[[], Awaitable[None]],
+        *,
+        keep_event_runs: int,
+    ) -> None:
+        self.run_id = ticket.run_id
+        self.payload_hash = request.payload_hash
+        self.started_at = now()
+        self.done = asyncio.Event()
+        self._session = session
+        self._ticket = ticket
+        self._request = request
+        self._models = models
+        self._keep_event_runs = keep_event_runs
+        self._clock = time.monotonic()
+        self._sink = TurnSink(session.log, self.run_id, breathe, stream=request.stream)
+        self._input = tuple(self._stamped(message) for message in request.input_messages)
+        self._working = session.working_session()
+        self._execution = Execution(
+            session.plan,
+            RunRequest(
+                run_id=self.run_id,
+                input_messages=self._input,
+                options=merge_options(session.plan.options, request.options, session.record.model),
+                run_instructions=request.options.instructions,
+                response_schema=request.response_schema,
+                client_kwargs=request.client_kwargs or {},
+            ),
+            self._working,
+            None if session.one_off else session.session_id,
+            models,
+            self._sink,
+            session.stats,
+        )
+
+    @property
+    def stage(self) -> str:
+        """What the run is doing."""
+        return self._execution.progress.stage
+
+    def cancel(self) -> None:
+        """Ask the run to stop."""
+        self._ticket.cancel()
+
+    async def run(self) -> RunResult:
+        """Do the run and end it.
+
+        Raises:
+            SidecarError: the run failed, or could not begin.
+        """
+        try:
+            await self._begin()
+            return await self._ended(await self._execute())
+        finally:
+            self._sink.close()
+            self._session.turn = None
+            self.done.set()
+
+    async def _begin(self) -> None:
+        """Store the run and its input: from here on it has exactly one end. No model call without that.
+
+        Raises:
+            StorageFailed: the store did not take it; nothing of the run exists.
+        """
+        session, record = self._session, self._session.record
+        await session.transcript.load(session.session_id)
+        first_seq = session.log.next_seq
+        starts = (*record.run_starts, first_seq)[-self._keep_event_runs :]
+        record = record.model_copy(update={"updated_at": self.started_at, "run_starts": starts})
+        data: JsonObject = {"agent": session.plan.name}
+        model = self._request.options.model or record.model or session.plan.model
+        if model is not None:
+            data["model"] = model
+        drafts = [Draft("run.started", data), *(_user_message(message) for message in self._input)]
+        puts: list[Put] = [self._record().put(), record.put()]
+        try:
+            await asyncio.shield(
+                session.log.append(
+                    drafts,
+                    puts,
+                    run_id=self.run_id,
+                    prune_through=starts[0] - 1,
+                    keep=False,
+                    extra=self._request.event_extra,
+                )
+            )
+        except StoreError as error:
+            session.lost = session.lost or is_lost(error)
+            raise storage_error(error, session.session_id) from error
+        session.record = record
+
+    async def _execute(self) -> _End:
+        """Let the agent work until it is done, fails, or is told to stop."""
+        if self._ticket.stop is not None:
+            return _stopped(self._ticket.stop)
+        work = asyncio.create_task(self._execution.run(), name=f"run {self.run_id}")
+        stop = await self._supervise(work)
+        progress = self._execution.progress
+        if work.done() and not work.cancelled():
+            failure = work.exception()
+            if failure is None or progress.answered:
+                return _End("completed", progress.stop_reason)
+            return await self._failed(failure)
+        if progress.answered:
+            self._sink.warn("hooksStopped", "the run was told to stop while its afterRun hooks were working")
+            return _End("completed", progress.stop_reason)
+        await self._tell_providers(RuntimeError(f"the run was stopped: {stop}"))
+        return _stopped(stop or "cancelled")
+
+    async def _supervise(self, work: asyncio.Task[None]) -> StopKind | None:
+        """Wait for the work, a stop or the time limit; stop the work in the last two cases."""
+        stopped = asyncio.create_task(self._ticket.stopped())
+        limit = self._request.timeout_ms
+        try:
+            await asyncio.wait(
+                {work, stopped}, timeout=None if limit is None else limit / 1000, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            stopped.cancel()
+        if work.done():
+            return None
+        self._ticket.cancel("timeout")
+        work.cancel()
+        await asyncio.wait({work}, timeout=ABANDON_AFTER_S)
+        if not work.done():
+            self._sink.warn("abandoned", "a part of the run ignored its cancellation and was left behind")
+            work.add_done_callback(_retrieve)
+        return self._ticket.stop
+
+    async def _failed(self, failure: BaseException) -> _End:
+        error = failure if isinstance(failure, SidecarError) else SidecarError("internal error")
+        if error is not failure:
+            log_failure(f"run {self.run_id}", failure, error.error_id)
+        if isinstance(error, OwnershipLost):
+            self._session.lost = True
+            self._sink.warnings.append(WireWarning(kind=error.kind, message=error.message))
+            return _End("interrupted", "interrupted")
+        error.fields.setdefault("session_id", self._session.session_id)
+        error.fields.setdefault("run_id", self.run_id)
+        await self._tell_providers(error)
+        return _End("failed", "error", error)
+
+    async def _tell_providers(self, error: Exception) -> None:
+        limit = FAILURE_HOOKS_S / (5 if self._ticket.stop == "interrupted" else 1)
+        hooks = asyncio.create_task(self._execution.failed(error))
+        hooks.add_done_callback(_retrieve)
+        await asyncio.wait({hooks}, timeout=limit)
+        hooks.cancel()
+
+    async def _ended(self, end: _End) -> RunResult:
+        """Store the end, send it, and make the answer of it."""
+        session, progress = self._session, self._execution.progress
+        dropped = end.status == "failed"
+        changes = [] if dropped else self._state_changes()
+        record = session.record.model_copy(
+            update={
+                "updated_at": now(),
+                "usage": session.record.usage + progress.meter.usage,
+                "revision": session.record.revision + bool(changes),
+            }
+        )
+        run = self._record(end)
+        drafts = self._sink.take()
+        if changes:
+            drafts.append(
+                Draft("state.changed", {"revision": record.revision, "keys": [change.key for change in changes]})
+            )
+        usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
+        drafts += [Draft("usage.updated", usage), Draft("run.completed", self._completed_data(end))]
+
+        def puts(last_seq: int) -> list[Put]:
+            hidden = [HideRun(self.run_id)] if dropped else []
+            return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), record.put()]
+
+        session.record = record
+        await self._store_end(drafts, puts, end)
+        session.committed(changes)
+        if not dropped:
+            session.transcript.extend((*self._input, *progress.messages))
+        if end.error is not None:
+            raise end.error
+        return run_result(
+            run.model_copy(update={"last_seq": session.log.seq, "warnings": tuple(self._sink.warnings)}),
+            session.session_id,
+            self._output(),
+        )
+
+    async def _store_end(self, drafts: list[Draft], puts: Callable[[int], list[Put]], end: _End) -> None:
+        log = self._session.log
+        try:
+            if self._session.lost:
+                raise OwnershipLost(self._session.session_id)
+            await asyncio.shield(log.append(drafts, puts, run_id=self.run_id))
+        except (StoreError, OwnershipLost) as error:
+            if isinstance(error, StoreError):
+                self._session.lost = self._session.lost or is_lost(error)
+                told = storage_error(error, self._session.session_id)
+                self._sink.warnings.append(WireWarning(kind=told.kind, message=told.message))
+            log.mute_backlog()
+            log.ephemeral("run.completed", self._completed_data(end), self.run_id)
+
+    def _state_changes(self) -> list[PutState]:
+        try:
+            return self._session.changes(self._working.state)
+        except ValueError as error:
+            self._sink.warn("stateDropped", f"what this run wrote to the state was dropped: {error}")
+            return []
+
+    def _completed_data(self, end: _End) -> JsonObject:
+        data: JsonObject = {
+            "status": end.status,
+            "stopReason": end.stop_reason,
+            "usage": self._execution.progress.meter.usage.wire(),
+            "durationMs": self._duration_ms(),
+        }
+        if end.error is not None:
+            data["error"] = end.error.wire()
+        return data
+
+    def _record(self, end: _End | None = None) -> RunRecord:
+        progress = self._execution.progress
+        record = RunRecord(
+            run_id=self.run_id,
+            payload_hash=self.payload_hash,
+            started_at=self.started_at,
+            input_ids=tuple(str(message.message_id) for message in self._input),
+        )
+        if end is None:
+            return record
+        partial = self._partial() if end.status != "completed" else None
+        has_value = self._request.response_schema is not None and progress.value_error is None and progress.answered
+        return record.model_copy(
+            update={
+                "status": end.status,
+                "stop_reason": end.stop_reason,
+                "ended_at": now(),
+                "message_ids": tuple(str(message.message_id) for message in progress.messages),
+                "partial": partial,
+                "value": {"value": progress.value} if has_value else None,
+                "value_error": progress.value_error,
+                "usage": progress.meter.usage,
+                "duration_ms": self._duration_ms(),
+                "error": WireError.model_validate(end.error.wire()) if end.error else None,
+                "warnings": tuple(self._sink.warnings),
+            }
+        )
+
+    def _output(self) -> tuple[Message, ...]:
+        return tuple(self._execution.progress.messages)
+
+    def _partial(self) -> Message | None:
+        progress = self._execution.progress
+        if not progress.partial_text:
+            return None
+        return Message(
+            message_id=progress.partial_id,
+            role="assistant",
+            content=(TextBlock(text=progress.partial_text),),
+            author_name=self._session.plan.name,
+            source=Source(type="agent", source_id=self._session.plan.name),
+            run_id=self.run_id,
+            partial=True,
+        )
+
+    def _stamped(self, message: Message) -> Message:
+        return message.model_copy(
+            update={
+                "message_id": message.message_id or new_id("msg"),
+                "source": Source(type="external"),
+                "run_id": self.run_id,
+                "created_at": self.started_at,
+            }
+        )
+
+    def _duration_ms(self) -> int:
+        return round((time.monotonic() - self._clock) * 1000)
+
+
+def merge_options(agent: RunOptions, run: RunOptions, session_model: str | None) -> RunOptions:
+    """The agent's options with the run's over them; `instructions` travel on their own."""
+    given = run.model_dump(exclude_none=True, exclude={"instructions"})
+    if session_model is not None:
+        given.setdefault("model", session_model)
+    return agent.model_copy(update={**given, "instructions": None})
+
+
+def run_result(run: RunRecord, session_id: str, output: tuple[Message, ...]) -> RunResult:
+    """The answer of a run that did not fail, from its record and its output's whole messages."""
+    messages = (*output, *((run.partial,) if run.partial is not None else ()))
+    return RunResult.model_validate(
+        {
+            "run_id": run.run_id,
+            "session_id": session_id,
+            "status": run.status,
+            "stop_reason": run.stop_reason,
+            "messages": messages,
+            "text": "".join(message.text for message in messages if message.role == "assistant"),
+            "value": run.value["value"] if run.value is not None else None,
+            "value_error": run.value_error,
+            "usage": run.usage,
+            "last_seq": run.last_seq,
+            "duration_ms": run.duration_ms,
+            "warnings": run.warnings,
+        }
+    )
+
+
+def _user_message(message: Message) -> Draft:
+    return Draft("message.completed", {"messageId": message.message_id, "role": message.role}, message)
+
+
+def _stopped(kind: StopKind) -> _End:
+    if kind == "interrupted":
+        return _End("interrupted", "interrupted")
+    return _End("cancelled", kind)
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,77 @@
+"""Takes the events of one run and hands them to its session's log. Storage failures are remembered, not raised."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from protocol.base import JsonObject
+from protocol.sessions import WireWarning
+from sidecar.agents.sink import Draft
+from sidecar.errors import OwnershipLost
+from sidecar.sessions.event_log import EventLog, is_lost
+from sidecar.stores.base import StoreError
+from sidecar.telemetry import LOGGER
+
+
+class TurnSink:
+    """The way up for a run's events."""
+
+    def __init__(self, log: EventLog, run_id: str, breathe: Callable[[], Awaitable[None]], *, stream: bool) -> None:
+        self.warnings: list[WireWarning] = []
+        self.storage_error: StoreError | None = None
+        """Why something of this run is not stored yet."""
+        self._log = log
+        self._run_id = run_id
+        self._breathe = breathe
+        self._stream = stream
+        self._staged: list[Draft] = []
+        self._closed = False
+
+    def ephemeral(self, event: str, data: JsonObject) -> None:
+        """Send at once, if the host wants a stream."""
+        if self._stream and not self._closed:
+            self._log.ephemeral(event, data, self._run_id)
+
+    def stage(self, draft: Draft) -> None:
+        """Keep for the next commit."""
+        if not self._closed:
+            self._staged.append(draft)
+
+    async def commit(self, *drafts: Draft) -> None:
+        """Store what was staged and these, and send them. A cancelled caller does not cut a commit in half.
+
+        Raises:
+            OwnershipLost: the session cannot be written to any more.
+        """
+        if self._closed:
+            return
+        due = [*self.take(), *drafts]
+        if due:
+            await asyncio.shield(self._commit(due))
+
+    async def _commit(self, drafts: list[Draft]) -> None:
+        try:
+            await self._log.append(drafts, run_id=self._run_id)
+            self.storage_error = None
+        except StoreError as error:
+            if is_lost(error):
+                raise OwnershipLost(self._log.lease.session) from error
+            LOGGER.warning("run %s: not stored yet: %s", self._run_id, error)
+            self.storage_error = error
+
+    async def breathe(self) -> None:
+        """Wait while the client is far behind in reading."""
+        await self._breathe()
+
+    def warn(self, kind: str, message: str, *, source_id: str | None = None) -> None:
+        """Add to the run's warnings, and stage an event."""
+        self.warnings.append(WireWarning(kind=kind, message=message, source_id=source_id))
+        self.stage(Draft("warning", {"kind": kind, "message": message}))
+
+    def take(self) -> list[Draft]:
+        """What is staged; it is the caller's now."""
+        staged, self._staged = self._staged, []
+        return staged
+
+    def close(self) -> None:
+        """The run has ended: whatever an abandoned hook still says is not heard."""
+        self._closed = True

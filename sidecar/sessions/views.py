@@ -1,0 +1,154 @@
+"""What `getState`, `listSessions` and the answers of runs show of sessions, open here or only stored. Reads only."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic_core import from_json
+
+from protocol.base import JsonObject
+from protocol.messages import Message
+from protocol.sessions import SessionInfo
+from protocol.state import ProviderState, RunState
+from sidecar.agents.pipeline import HookStats
+from sidecar.agents.plan import merge_entries, source_id_of
+from sidecar.sessions.open_session import OpenSession, session_info
+from sidecar.sessions.record import RunRecord, SessionRecord, read_record
+from sidecar.sessions.recovery import interrupted
+from sidecar.stores.base import SessionRow, SessionStore, Snapshot
+
+OUTPUT_PAGE = 1_000
+OUTPUT_PAGE_BYTES = 64 << 20
+
+
+def stored_info(row: SessionRow) -> SessionInfo:
+    """A row of the list: a session that is not open here."""
+    record = read_record(row)
+    running = row.has_unfinished_run and row.owner is not None
+    return session_info(
+        record,
+        last_seq=row.seq,
+        status="running" if running else "inputRequired" if row.has_requests else "idle",
+        is_open=False,
+        model=_model(record),
+    )
+
+
+def snapshot_info(snapshot: Snapshot) -> SessionInfo:
+    """A stored session that is not open here."""
+    record = read_record(snapshot)
+    running = bool(snapshot.unfinished_runs) and snapshot.owner is not None
+    return session_info(
+        record,
+        last_seq=snapshot.seq,
+        status="running" if running else "inputRequired" if snapshot.requests else "idle",
+        is_open=False,
+        model=_model(record),
+    )
+
+
+def snapshot_state(snapshot: Snapshot) -> JsonObject:
+    """The stored state bag."""
+    return {key: from_json(value) for key, value in snapshot.state.items()}
+
+
+def open_providers(session: OpenSession) -> tuple[ProviderState, ...]:
+    """The providers of a session that is open here, with their state and how they did lately."""
+    state = session.state()
+    return tuple(
+        _provider(bound.source_id, bound.type, "ready", state.get(bound.state_key), session.stats.get(bound.source_id))
+        for bound in session.plan.providers
+    )
+
+
+def stored_providers(snapshot: Snapshot) -> tuple[ProviderState, ...]:
+    """The providers that a stored session names itself: its agent is looked up only when it is opened."""
+    record = read_record(snapshot)
+    spec = record.agent_spec
+    entries = merge_entries((spec.context_providers or ()) if spec else (), record.context_providers)
+    state = snapshot_state(snapshot)
+    return tuple(
+        _provider(
+            source_id_of(entry), entry.type, "unavailable", state.get(entry.state_key or source_id_of(entry)), None
+        )
+        for entry in entries
+    )
+
+
+def _provider(
+    source_id: str,
+    kind: str,
+    status: Literal["ready", "unavailable"],
+    state: JsonObject | None,
+    stats: HookStats | None,
+) -> ProviderState:
+    stats = stats or HookStats()
+    return ProviderState(
+        source_id=source_id,
+        type=kind,
+        status=status,
+        state=state if state is not None else {},
+        last_before_ms=stats.last_before_ms,
+        last_after_ms=stats.last_after_ms,
+        last_error=stats.last_error,
+    )
+
+
+def run_state(run: RunRecord, *, owner_lives: bool) -> RunState:
+    """A stored run. One without an end, whose process is dead, reads as interrupted."""
+    if not run.ended and not owner_lives:
+        run = interrupted(run).model_copy(update={"ended_at": None})
+    return RunState.model_validate(
+        {
+            "run_id": run.run_id,
+            "status": run.status,
+            "stop_reason": run.stop_reason,
+            "started_at": run.started_at,
+            "ended_at": run.ended_at,
+            "error": run.error,
+        }
+    )
+
+
+async def find_run(store: SessionStore, session_id: str, run_id: str) -> RunRecord | None:
+    """A stored run.
+
+    Raises:
+        StoreError: it could not be read.
+    """
+    stored = await store.find_run(session_id, run_id)
+    return None if stored is None else RunRecord.model_validate_json(stored.body)
+
+
+async def run_output(store: SessionStore, session_id: str, run: RunRecord) -> tuple[Message, ...]:
+    """The whole messages of a run's output, in order.
+
+    Raises:
+        StoreError: they could not be read.
+    """
+    wanted = set(run.message_ids)
+    found: list[Message] = []
+    after: int | None = None
+    while len(found) < len(wanted):
+        page = await store.messages(
+            session_id,
+            after=after,
+            limit=OUTPUT_PAGE,
+            max_bytes=OUTPUT_PAGE_BYTES,
+            run_id=run.run_id,
+            hidden=True,
+        )
+        found.extend(Message.model_validate_json(row.body) for row in page.items if row.message_id in wanted)
+        if page.next is None:
+            break
+        after = page.items[-1].position
+    return tuple(found)
+
+
+def _model(record: SessionRecord) -> str | None:
+    return record.model or (record.agent_spec.model if record.agent_spec else None)
+
+
+def known_sources(message: Message) -> Sequence[str]:
+    """What a filter by source may say to mean this message."""
+    source = message.source
+    return () if source is None else tuple(name for name in (source.type, source.source_id) if name)

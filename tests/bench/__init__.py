@@ -1,0 +1,1 @@
+"""What tests are written with: a fake model endpoint and its like. No tests in here."""

@@ -1,0 +1,74 @@
+"""The process behind `store_cases.Child`: a store, driven by lines of JSON on stdin. Not a test."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from sidecar.stores.base import Event, Owner, StoreError, Unit
+from sidecar.stores.sqlite import SqliteStore
+from tests.inprocess.store_cases import TIME, first
+
+
+async def do(store: SqliteStore, action: str, args: list[Any]) -> object:
+    match action, args:
+        case "create", [session]:
+            return (await store.create(session, first(session), key="k")).epoch
+        case "acquire", [session]:
+            lease = await store.acquire(session)
+            return [lease.epoch, lease.seq, lease.took_over]
+        case "commit", [unit_id, session, epoch, seq, count]:
+            events = [Event(n, "warning", TIME, b"{}") for n in range(seq + 1, seq + 1 + count)]
+            return await store.commit(Unit(unit_id, session, epoch, seq, events))
+        case "fill", [session, epoch, seq, count]:
+            # Says each seq once it is durable, so that the parent knows what was acknowledged.
+            for number in range(seq, seq + count):
+                done = await store.commit(
+                    Unit(f"{number}", session, epoch, number, [Event(number + 1, "x", TIME, b"")])
+                )
+                print(json.dumps(done), flush=True)
+            return "filled"
+        case "fork", []:
+            return fork()
+        case "close", []:
+            await store.close()
+            return "closed"
+        case _:
+            raise ValueError(action)
+
+
+def fork() -> int:
+    """Fork, without `exec`, a process that does nothing; returns once it runs."""
+    reading, writing = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.write(writing, b"!")
+        for fd in (0, 1, 2, writing):
+            os.close(fd)
+        signal.pause()
+    os.read(reading, 1)
+    return pid
+
+
+async def main(path: str, since: str) -> None:
+    store = SqliteStore(Path(path))
+    opened = False
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        action, *args = json.loads(line)
+        try:
+            if action == "open":
+                answer: object = (await store.open(Owner(os.urandom(8).hex(), os.getpid(), since))).version
+                opened = True
+            else:
+                answer = await do(store, action, args)
+        except StoreError as error:
+            answer = type(error).__name__
+        print(json.dumps(answer), flush=True)
+    if opened:
+        await store.close()
+
+
+asyncio.run(main(*sys.argv[1:]))

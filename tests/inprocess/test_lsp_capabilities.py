@@ -1,0 +1,47 @@
+"""`capabilities.json`, which answers `initialize` before pygls is loaded, says what pygls would have said."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from sidecar.lsp.engine import Engine
+
+PREPARED = json.loads(files("sidecar.lsp").joinpath("capabilities.json").read_text("utf-8"))
+
+
+def computed(capabilities: dict[str, Any]) -> dict[str, Any]:
+    return Engine(lambda _: None).initialize({"capabilities": capabilities})["capabilities"]
+
+
+def test_the_prepared_capabilities_are_those_that_pygls_computes() -> None:
+    assert computed({}) == PREPARED
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_the_position_encoding_is_the_only_difference_that_a_client_makes(encoding: str) -> None:
+    operations = dict.fromkeys(
+        ["didCreate", "willCreate", "didRename", "willRename", "didDelete", "willDelete", "dynamicRegistration"], True
+    )
+    eager = {
+        "general": {"positionEncodings": [encoding, "utf-16"]},
+        "textDocument": {
+            "synchronization": {"willSave": True, "willSaveWaitUntil": True, "didSave": True},
+            "rename": {"prepareSupport": True},
+            "codeAction": {"resolveSupport": {"properties": ["edit"]}},
+        },
+        "workspace": {"applyEdit": True, "workspaceFolders": True, "fileOperations": operations},
+        "notebookDocument": {"synchronization": {"dynamicRegistration": True}},
+    }
+
+    answer = computed(eager)
+
+    sync = answer["textDocumentSync"]
+    assert sync.pop("willSave") is sync.pop("willSaveWaitUntil") is False  # what leaving them out means, too
+    assert answer == {**PREPARED, "positionEncoding": encoding}
+
+
+def test_the_prepared_capabilities_offer_incremental_sync() -> None:
+    assert PREPARED["textDocumentSync"]["change"] == types.TextDocumentSyncKind.Incremental
