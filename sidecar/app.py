@@ -65,6 +65,7 @@ async def _serve(options: ServeOptions, start: Inherited) -> int:
         initial=start.unread,
         limits=WriterLimits(
             drain_above=limits.writer_drain_bytes,
+            drain_until=limits.writer_drain_bytes // 4,
             pause_reading_above=limits.writer_pause_bytes,
             hard_cap=limits.writer_cap_bytes,
             stuck_after=limits.writer_stuck_ms / 1000,

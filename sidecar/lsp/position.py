@@ -1,10 +1,13 @@
 """Positions in LSP: the unit they count in, and where in a text they point. Standard library only, no pygls."""
 
+from __future__ import annotations
+
 import re
 from itertools import islice
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from protocol.base import Json, JsonObject
+if TYPE_CHECKING:
+    from protocol.base import Json, JsonObject
 
 DEFAULT_ENCODING: Final = "utf-16"
 

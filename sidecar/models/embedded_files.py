@@ -15,7 +15,7 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import platformdirs
 
@@ -86,7 +86,7 @@ def is_intact(path: Path, cache: Path | None = None) -> bool:
 
 
 def recorded_hash(path: Path) -> str | None:
-    """The sha256 that the package's record holds for the file, in its form (URL-safe base64); `None` if there is none."""
+    """The file's sha256 by its package's record, as that writes it (URL-safe base64); `None` if there is none."""
     try:
         record = importlib.metadata.distribution(MODEL_DISTRIBUTION).read_text("RECORD") or ""
     except importlib.metadata.PackageNotFoundError:
@@ -123,7 +123,7 @@ def _read(cache: Path) -> dict[str, Any]:
         known = json.loads(cache.read_bytes())
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return cast(dict[str, Any], known) if isinstance(known, dict) else {}
 
 
 def _write(cache: Path, known: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""JSON as models write it: forgiving of broken text in strings, strict about numbers. Not for the protocol's own wire."""
+"""JSON as models write it: forgiving of broken text in strings, strict about numbers. Not for the protocol's wire."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Where an endpoint's key comes from: the environment, a command, or a secret of the host. It is never written anywhere."""
+"""Where an endpoint's key comes from: the environment, a command, or a secret of the host. It is written nowhere."""
 
 import asyncio
 from collections.abc import Mapping
@@ -66,8 +66,8 @@ class KeySource:
         key = self._environ.get(config.api_key_env, "").strip() if config.api_key_env else ""
         if not key and self._is_required:
             raise ModelAuth(
-                f"endpoint {self._endpoint!r} needs a key: set {config.api_key_env or 'OPENAI_API_KEY'}, or api_key_env, "
-                f"api_key_command or api_key_secret in [endpoints.{self._endpoint}]"
+                f"endpoint {self._endpoint!r} needs a key: set {config.api_key_env or 'OPENAI_API_KEY'}, "
+                f"or api_key_env, api_key_command or api_key_secret in [endpoints.{self._endpoint}]"
             )
         return key or NO_KEY
 

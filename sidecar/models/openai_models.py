@@ -37,14 +37,17 @@ async def list_model_ids(endpoint: OpenAIEndpoint) -> list[str]:
     except APIConnectionError as error:
         raise error_of_connection(error, endpoint.name, endpoint.address) from None
     try:
-        return _ids(parse(response.content))
+        ids = _ids(parse(response.content))
     except ValueError:
-        raise ModelUnavailable(f"{where} did not answer with a list of models; check base_url") from None
+        ids = None
+    if ids is None:
+        raise ModelUnavailable(f"{where} did not answer with a list of models; check base_url")
+    return ids
 
 
-def _ids(listed: Any) -> list[str]:
+def _ids(listed: Any) -> list[str] | None:
     rows = cast(dict[str, Any], listed).get("data") if isinstance(listed, dict) else None
     if not isinstance(rows, list):
-        raise ValueError("no list")
+        return None
     ids = [cast(dict[str, Any], row).get("id") for row in cast(list[Any], rows) if isinstance(row, dict)]
     return [clean(name) for name in ids if isinstance(name, str) and name]

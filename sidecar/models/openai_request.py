@@ -1,8 +1,8 @@
 """The body and headers of a chat completions request. Messages are `openai_content`'s.
 
-Usage is asked for with `stream_options.include_usage`: OpenAI, vLLM, llama.cpp and Ollama send it then, and servers that
-do not know the option pass it over. For one that refuses it, `extraBody: {"stream_options": null}` leaves it out, as a
-null there does with any field: a refused request is never sent again in another shape.
+Usage is asked for with `stream_options.include_usage`: OpenAI, vLLM, llama.cpp and Ollama send it then, and servers
+that do not know the option pass it over. For one that refuses it, `extraBody: {"stream_options": null}` leaves it out,
+as a null there does with any field: a refused request is never sent again in another shape.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final, cast
 
 from protocol.messages import Usage
-from providers.api.ports import CallRequested, ChatUpdate, FinishReason, Finished, ReasoningDelta, TextDelta
+from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
 from sidecar.errors import ModelBadStream
 from sidecar.models.call_assembly import CallAssembly
 from sidecar.models.json_text import clean, has_surrogate, parse

@@ -43,7 +43,7 @@ class Models:
         """
         self._endpoints = endpoints
         self._default_model = default_model
-        self._secrets = secrets if secrets is not None else {}
+        self._secrets: Mapping[str, str] = secrets if secrets is not None else {}
         self._environ = environ
         self._found_default: str | None = None
         self._clients: dict[str, ChatClient] = {}

@@ -62,9 +62,10 @@ async def with_retries(
                 async for update in updates:
                     handed_on = True
                     yield update
-            return
         except AttemptFailed as failure:
             error = failure.error
+        else:
+            return
         wait = None if handed_on else policy.wait(retry, error.fields.get("retry_after_ms"))
         if wait is None or asyncio.get_running_loop().time() + wait >= deadline:
             raise error

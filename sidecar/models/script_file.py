@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from protocol.base import JsonObject, StrictModel
-from protocol.messages import FunctionResultBlock, Message, TextBlock
+from protocol.messages import FunctionCallBlock, FunctionResultBlock, Message, TextBlock
 from providers.api.ports import ChatRequest, FinishReason
 from sidecar.errors import ConfigInvalid, ModelNotFound
 
@@ -189,16 +189,10 @@ class _Moment:
     @cached_property
     def _last_tool(self) -> str | None:
         """The name of the tool whose result is the last message."""
-        result = self._last_result
+        call_id = self._last_result.call_id if self._last_result else None
         blocks = (block for message in reversed(self._request.messages) for block in message.content)
-        return next(
-            (
-                block.name
-                for block in blocks
-                if result and block.type == "functionCall" and block.call_id == result.call_id
-            ),
-            None,
-        )
+        calls = (block for block in blocks if isinstance(block, FunctionCallBlock))
+        return next((call.name for call in calls if call.call_id == call_id), None)
 
 
 def read_script(name: str) -> Script:

@@ -1,7 +1,7 @@
-"""A model that says what a file tells it to: for testing agents without a model. Public: see `docs/scripted-model.md`.
+r"""A model that says what a file tells it to: for testing agents without a model. Public: see `docs/scripted-model.md`.
 
     [[reply]]
-    when = "my name is (?P<name>\\w+)"       # whenever the last user text says so
+    when = "my name is (?P<name>\w+)"       # whenever the last user text says so
     text = "Hello, {name}!"
 
     [[reply]]                                 # first call of a conversation
@@ -27,8 +27,8 @@ from providers.api.ports import (
     CallRequested,
     ChatRequest,
     ChatUpdate,
-    FinishReason,
     Finished,
+    FinishReason,
     ModelTraits,
     ReasoningDelta,
     TextDelta,
@@ -107,7 +107,7 @@ class ScriptedChat:
     def _nothing(self, request: ChatRequest) -> Match:
         """The answer where the script is silent: "nothing found" to a request for data, else an error."""
         if request.response_schema is not None:
-            fields = request.response_schema.get("properties") or {}
+            fields = cast(JsonObject, request.response_schema.get("properties") or {})
             return Match(ScriptedReply(data=dict.fromkeys(fields)), {})
         turn = sum(message.role == "assistant" for message in request.messages)
         raise ModelBadRequest(f"the script {self._model!r} has no reply for this request (turn {turn}, counted from 0)")
@@ -132,7 +132,7 @@ async def _play(match: Match, request: ChatRequest) -> AsyncGenerator[ChatUpdate
         )
     turn = sum(message.role == "assistant" for message in request.messages)
     for number, call in enumerate(reply.calls):
-        arguments = {} if call.raw_arguments is not None else _filled_data(call.arguments, values)
+        arguments: JsonObject = {} if call.raw_arguments is not None else _filled_data(call.arguments, values)
         yield CallRequested(
             FunctionCallBlock(
                 call_id=f"call_{turn}_{number}", name=call.name, arguments=arguments, raw_arguments=call.raw_arguments

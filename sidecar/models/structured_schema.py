@@ -5,10 +5,11 @@ from typing import Any, Final, cast
 
 from protocol.base import JsonObject
 
-_KNOWN: Final = frozenset(
-    "$defs $ref $schema additionalProperties anyOf const description enum exclusiveMaximum exclusiveMinimum format items"
-    " maxItems maximum minItems minimum multipleOf pattern properties required title type".split()
-)
+_KEYWORDS: Final = """
+    $defs $ref $schema additionalProperties anyOf const description enum exclusiveMaximum exclusiveMinimum format items
+    maxItems maximum minItems minimum multipleOf pattern properties required title type
+"""
+_KNOWN: Final = frozenset(_KEYWORDS.split())
 """What strict mode understands."""
 
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

@@ -42,8 +42,9 @@ class CallTimer:
         Raises:
             ModelTimeout: it was silent, or the call took, too long.
         """
+        limit = asyncio.timeout_at(min(self._silent_at, self._deadline))
         try:
-            async with asyncio.timeout_at(min(self._silent_at, self._deadline)) as limit:
+            async with limit:
                 return await wait
         except TimeoutError:
             if not limit.expired():

@@ -5,7 +5,7 @@ damaged and never as a shorter one.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from .base import (
@@ -21,26 +21,22 @@ from .base import (
     StoredMessage,
 )
 from .paging import cut
-from .sqlite_rows import event_seal, seal
+from .sqlite_rows import event_seal, message_seal, seal
 
 OwnerOf = Callable[[str | None, int, str], Owner | None]
 """From a row's owner columns to the owner, if it is alive."""
 
 _EVENTS: Final = (
-    "SELECT e.seq, e.type, e.time, e.data, e.run_id, e.message_id, e.seal, m.message_id, m.run_id, m.body, m.seal"
+    "SELECT e.seq, e.type, e.time, e.data, e.run_id, e.message_id, e.seal,"
+    " m.position, m.message_id, m.run_id, m.body, m.in_history, m.seal"
     " FROM events e LEFT JOIN messages m ON m.id = e.id AND m.message_id = e.message_id"
     " WHERE e.id = ? AND e.seq > ? ORDER BY e.seq LIMIT ?"
 )
-_MESSAGES: Final = "SELECT position, message_id, run_id, body, in_history, seal FROM messages"
-_FORWARD: Final = (
-    _MESSAGES + " WHERE id = ? AND position > ? AND in_history >= ? ORDER BY position LIMIT ?",
-    _MESSAGES + " WHERE id = ? AND run_id = ? AND position > ? AND in_history >= ? ORDER BY position LIMIT ?",
-)
-_BACKWARD: Final = (
-    _MESSAGES + " WHERE id = ? AND position < ? AND in_history >= ? ORDER BY position DESC LIMIT ?",
-    _MESSAGES + " WHERE id = ? AND run_id = ? AND position < ? AND in_history >= ? ORDER BY position DESC LIMIT ?",
-)
-_LAST: Final = 1 << 62
+_MESSAGES: Final = "SELECT position, message_id, run_id, body, in_history, seal FROM messages WHERE id = ?"
+_FORWARD: Final = _MESSAGES + " AND position >= ? ORDER BY position"
+_BACKWARD: Final = _MESSAGES + " AND position <= ? ORDER BY position DESC"
+_RUN_FORWARD: Final = _MESSAGES + " AND run_id = ? AND position >= ? ORDER BY position"
+_RUN_BACKWARD: Final = _MESSAGES + " AND run_id = ? AND position <= ? ORDER BY position DESC"
 
 
 def snapshot(connection: sqlite3.Connection, session: str, owner_of: OwnerOf) -> Snapshot:
@@ -137,15 +133,24 @@ def messages(
 
     Raises:
         Missing: there is no such session.
-        Damaged: a message does not read back.
+        Damaged: a message is gone or does not read back.
     """
     id_ = _find(connection, session)
     check = _Checker(connection, session, id_)
-    start = after if after is not None else (_LAST if newest_first else 0)
-    query = (_BACKWARD if newest_first else _FORWARD)[run_id is not None]
-    key = (id_,) if run_id is None else (id_, run_id)
-    rows = connection.execute(query, (*key, start, 0 if hidden else 1, max(limit, 1) + 1))
-    taken, more = cut(map(check.message, rows), limit, max_bytes, lambda message: len(message.body))
+    (last,) = connection.execute("SELECT last_position FROM sessions WHERE id = ?", (id_,)).fetchone()
+    if newest_first:
+        start, step, end = (last if after is None else max(min(after - 1, last), 0)), -1, 0
+    else:
+        start, step, end = min(after or 0, last) + 1, 1, last + 1
+    if run_id is None:
+        rows = connection.execute(_BACKWARD if newest_first else _FORWARD, (id_, start))
+        found = check.whole(map(check.message, rows), start, step, end)
+    else:
+        rows = connection.execute(_RUN_BACKWARD if newest_first else _RUN_FORWARD, (id_, run_id, start))
+        found = map(check.message, rows)
+    # What is hidden is left out only here, so that a changed byte cannot hide a message.
+    shown = (message for message in found if hidden or message.in_history)
+    taken, more = cut(shown, limit, max_bytes, lambda message: len(message.body))
     return Page(taken, str(taken[-1].position) if more else None)
 
 
@@ -180,21 +185,31 @@ class _Checker:
             positions == (last or 0) == last_position, f"{last_position} messages are kept, {positions} are there"
         )
 
+    def whole(self, messages: Iterable[StoredMessage], start: int, step: int, end: int) -> Iterator[StoredMessage]:
+        """Pass messages on; none may be missing between `start` and `end`."""
+        expected = start
+        for message in messages:
+            self.that(message.position == expected, f"message {expected} is gone")
+            expected += step
+            yield message
+        self.that(expected == end, f"message {expected} is gone")
+
     def event(self, row: tuple[Any, ...]) -> StoredEvent:
         """A row of `_EVENTS`."""
-        seq, type_, time, data, run_id, message_id, event_sum, found, message_run, body, message_sum = row
-        event = Event(seq, type_, time, data, run_id, message_id)
-        self.that(event_seal(event) == event_sum, f"event {seq} does not match its checksum")
-        self.that(found == message_id, f"the message of event {seq} is gone")
-        if found is not None:
-            self.sealed(message_sum, body, found, message_run)
-        return StoredEvent(event, body)
+        *columns, event_sum = row[:7]
+        event = Event(*columns)
+        self.that(event_seal(event) == event_sum, f"event {event.seq} does not match its checksum")
+        if event.message_id is None:
+            return StoredEvent(event, None)
+        self.that(row[8] == event.message_id, f"the message of event {event.seq} is gone")
+        return StoredEvent(event, self.message(row[7:]).body)
 
     def message(self, row: tuple[Any, ...]) -> StoredMessage:
         """A row of `_MESSAGES`."""
         position, message_id, run_id, body, in_history, total = row
-        self.sealed(total, body, message_id, run_id)
-        return StoredMessage(position, message_id, run_id, body, bool(in_history))
+        message = StoredMessage(position, message_id, run_id, body, bool(in_history))
+        self.that(message_seal(message) == total, f"message {position} does not match its checksum")
+        return message
 
 
 def _find(connection: sqlite3.Connection, session: str) -> int:
@@ -231,14 +246,12 @@ def _survey(connection: sqlite3.Connection, id_: int) -> dict[str, int]:
     """How many messages and events still read back, as far as the file can be read."""
     saved = {"messages": 0, "events": 0}
     try:
-        for message_id, run_id, body, total in connection.execute(
-            "SELECT message_id, run_id, body, seal FROM messages WHERE id = ?", (id_,)
-        ):
-            saved["messages"] += seal(body, message_id, run_id) == total
+        for *columns, in_history, total in connection.execute(_FORWARD, (id_, 1)):
+            saved["messages"] += message_seal(StoredMessage(*columns, bool(in_history))) == total
         for *columns, total in connection.execute(
             "SELECT seq, type, time, data, run_id, message_id, seal FROM events WHERE id = ?", (id_,)
         ):
             saved["events"] += event_seal(Event(*columns)) == total
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, TypeError):
         return saved
     return saved

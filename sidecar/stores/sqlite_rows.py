@@ -3,6 +3,7 @@
 import sqlite3
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .base import (
     Event,
@@ -16,6 +17,7 @@ from .base import (
     PutSession,
     PutState,
     Refused,
+    StoredMessage,
 )
 
 
@@ -34,7 +36,7 @@ def put_row(connection: sqlite3.Connection, id_: int, session: str, put: Put, ne
         case PutMessage():
             return _put_message(connection, id_, put, next_position)
         case HideRun(run_id):
-            connection.execute("UPDATE messages SET in_history = 0 WHERE id = ? AND run_id = ?", (id_, run_id))
+            _hide_run(connection, id_, run_id)
         case PutState(key, None):
             connection.execute("DELETE FROM state WHERE id = ? AND key = ?", (id_, key))
         case PutState(key, bytes(value)):
@@ -105,15 +107,36 @@ def event_seal(event: Event) -> int:
     return seal(event.data, event.seq, event.type, event.time, event.run_id, event.message_id)
 
 
+def message_seal(message: StoredMessage) -> int:
+    """The checksum of a message's row."""
+    in_history = int(message.in_history)
+    return seal(message.body, message.position, message.message_id, message.run_id, in_history)
+
+
 def _put_message(connection: sqlite3.Connection, id_: int, put: PutMessage, next_position: int) -> int:
-    values = (put.run_id, put.in_history, put.body, seal(put.body, put.message_id, put.run_id), id_, put.message_id)
+    message = StoredMessage(next_position, put.message_id, put.run_id, put.body, put.in_history)
     added = connection.execute(
-        "INSERT INTO messages (run_id, in_history, body, seal, id, message_id, position) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO messages (id, position, message_id, run_id, in_history, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id, message_id) DO NOTHING",
-        (*values, next_position),
+        (id_, next_position, put.message_id, put.run_id, put.in_history, put.body, message_seal(message)),
     )
     if not added.rowcount:
-        connection.execute(
-            "UPDATE messages SET run_id = ?, in_history = ?, body = ?, seal = ? WHERE id = ? AND message_id = ?", values
-        )
+        (position,) = connection.execute(
+            "SELECT position FROM messages WHERE id = ? AND message_id = ?", (id_, put.message_id)
+        ).fetchone()
+        _rewrite_message(connection, id_, replace(message, position=position))
     return added.rowcount
+
+
+def _hide_run(connection: sqlite3.Connection, id_: int, run_id: str) -> None:
+    for row in connection.execute(
+        "SELECT position, message_id, run_id, body FROM messages WHERE id = ? AND run_id = ?", (id_, run_id)
+    ).fetchall():
+        _rewrite_message(connection, id_, StoredMessage(*row, in_history=False))
+
+
+def _rewrite_message(connection: sqlite3.Connection, id_: int, message: StoredMessage) -> None:
+    connection.execute(
+        "UPDATE messages SET run_id = ?, in_history = ?, body = ?, seal = ? WHERE id = ? AND position = ?",
+        (message.run_id, message.in_history, message.body, message_seal(message), id_, message.position),
+    )

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 from sidecar.crash_points import reached
 
 from .base import SchemaInfo, StoreError, Unavailable
-from .sqlite_errors import is_full, primary_code, translate, translate_commit
+from .sqlite_errors import is_full, primary_code, translate, translate_commit, translate_read
 from .sqlite_file import Database, forget
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class Writer:
                 _log.debug("SQLite %s", sqlite3.sqlite_version)
             except Exception as error:
                 self._disconnect()
-                _deliver(loop, [(opened, None, translate(error))])
+                _deliver(loop, [(opened, None, translate_read(error, ""))])
                 return
             _deliver(loop, [(opened, info, None)])
             while group := self._next_group():
@@ -139,20 +139,13 @@ class Writer:
             if primary_code(error) != sqlite3.SQLITE_BUSY:
                 self._disconnect()
             return
-        try:
-            written = _apply(connection, group) and _commit(connection)
-        except sqlite3.Error as error:
-            cause_of_end = error
-            written = False
+        if not (_apply(connection, group) and self._commit(connection, group)):
             self._roll_back(connection)
-            if not is_full(error) or len(group) == 1:
-                _fail(group, lambda: translate_commit(cause_of_end))
-                return
-        if not written and len(group) > 1:
-            # One job was too much, for the disk perhaps, and SQLite gave the transaction up: now each for itself.
-            for job in group:
-                job.error = None
-                self._run([job])
+            if len(group) > 1 and not all(job.error for job in group):
+                # One job was too much, for the disk perhaps, and SQLite gave the transaction up: now each for itself.
+                for job in group:
+                    job.error = None
+                    self._run([job])
 
     def _begin(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -160,6 +153,19 @@ class Writer:
             self._database.set_up(self._connection, allow_migration=False)
         self._connection.execute("BEGIN IMMEDIATE")
         return self._connection
+
+    def _commit(self, connection: sqlite3.Connection, group: list[_Job]) -> bool:
+        """Make a group durable; otherwise its jobs have the error, except where each may be tried by itself."""
+        try:
+            reached("store.commit.before")
+            connection.execute("COMMIT")
+            reached("store.commit.after")
+        except sqlite3.Error as error:
+            cause = error
+            if not is_full(error) or len(group) == 1:
+                _fail(group, lambda: translate_commit(cause))
+            return False
+        return True
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         """End what is left of a transaction.
@@ -180,34 +186,32 @@ class Writer:
 
 
 def _apply(connection: sqlite3.Connection, group: list[_Job]) -> bool:
-    """Run each job on its own; whether the transaction still stands.
-
-    Raises:
-        sqlite3.Error: savepoints do not work any more.
-    """
-    alone = len(group) == 1
-    for job in group:
-        if not alone:
-            connection.execute("SAVEPOINT job")
-        try:
-            job.result = job.write(connection)
-        except Exception as error:  # a job's own fault must not reach its neighbours
-            if not isinstance(error, StoreError | sqlite3.Error):
-                _log.exception("a unit cannot be written")
-            job.error = translate(error)
-            if not connection.in_transaction:
+    """Run each job on its own; whether the transaction still stands."""
+    try:
+        for job in group:
+            if len(group) > 1:
+                connection.execute("SAVEPOINT job")
+            job.error = _attempt(connection, job)
+            if job.error is not None and (len(group) == 1 or not connection.in_transaction):
                 return False
-            connection.execute("ROLLBACK" if alone else "ROLLBACK TO job")
-        if not alone:
-            connection.execute("RELEASE job")
-    return connection.in_transaction
-
-
-def _commit(connection: sqlite3.Connection) -> bool:
-    reached("store.commit.before")
-    connection.execute("COMMIT")
-    reached("store.commit.after")
+            if job.error is not None:
+                connection.execute("ROLLBACK TO job")
+            if len(group) > 1:
+                connection.execute("RELEASE job")
+    except sqlite3.Error:  # of a savepoint, which a job by itself does without
+        return False
     return True
+
+
+def _attempt(connection: sqlite3.Connection, job: _Job) -> StoreError | None:
+    try:
+        job.result = job.write(connection)
+    except (StoreError, sqlite3.Error) as error:
+        return translate(error)
+    except Exception as error:  # a job's own fault must not reach its neighbours
+        _log.exception("a unit cannot be written")
+        return translate(error)
+    return None
 
 
 def _fail(group: list[_Job], error: Callable[[], StoreError]) -> None:

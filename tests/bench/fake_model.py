@@ -23,8 +23,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tests.bench.model_script import CLOSE, CUT, DONE, EOF, TC, Chunk, F, Item, Ping, Piece, Raw, Reply, Stall, T, Think
-from tests.bench.model_script import answer, encode
+from tests.bench.model_script import (
+    CLOSE,
+    CUT,
+    DONE,
+    EOF,
+    TC,
+    Chunk,
+    F,
+    Item,
+    Piece,
+    Ping,
+    Raw,
+    Reply,
+    Stall,
+    T,
+    Think,
+    answer,
+    encode,
+)
 from tests.bench.recorded import Recorded
 
 __all__ = [

@@ -131,7 +131,7 @@ def encode(piece: Piece) -> bytes:
         case F(reason):
             return _chunk({}, reason)
         case Chunk(body):
-            return event(json.dumps(body, ensure_ascii=False))
+            return event(_json(body))
         case Raw(data):
             return data
         case _:
@@ -146,7 +146,17 @@ def event(data: str) -> bytes:
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     body = {"id": "chatcmpl-fake", "object": "chat.completion.chunk", "model": "fake", "choices": [choice]}
-    return event(json.dumps(body, ensure_ascii=any("\ud800" <= char <= "\udfff" for char in str(body))))
+    return event(_json(body))
+
+
+def _json(body: Any) -> str:
+    """Raw UTF-8, as most servers send; half a surrogate pair can only be sent escaped."""
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(body)
+    return text
 
 
 def _fragment(piece: TC) -> dict[str, Any]:

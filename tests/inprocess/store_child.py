@@ -13,6 +13,11 @@ from sidecar.stores.sqlite import SqliteStore
 from tests.inprocess.store_cases import TIME, first
 
 
+def say(answer: object) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
 async def do(store: SqliteStore, action: str, args: list[Any]) -> object:
     match action, args:
         case "create", [session]:
@@ -29,7 +34,7 @@ async def do(store: SqliteStore, action: str, args: list[Any]) -> object:
                 done = await store.commit(
                     Unit(f"{number}", session, epoch, number, [Event(number + 1, "x", TIME, b"")])
                 )
-                print(json.dumps(done), flush=True)
+                say(done)
             return "filled"
         case "fork", []:
             return fork()
@@ -66,7 +71,7 @@ async def main(path: str, since: str) -> None:
                 answer = await do(store, action, args)
         except StoreError as error:
             answer = type(error).__name__
-        print(json.dumps(answer), flush=True)
+        say(answer)
     if opened:
         await store.close()
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
+from sidecar.handshake import initialize_result
 from sidecar.lsp.engine import Engine
+from sidecar.lsp.position import negotiate_position_encoding
 
 PREPARED = json.loads(files("sidecar.lsp").joinpath("capabilities.json").read_text("utf-8"))
 
@@ -45,3 +47,12 @@ def test_the_position_encoding_is_the_only_difference_that_a_client_makes(encodi
 
 def test_the_prepared_capabilities_offer_incremental_sync() -> None:
     assert PREPARED["textDocumentSync"]["change"] == types.TextDocumentSyncKind.Incremental
+
+
+@pytest.mark.parametrize(
+    "offered", [None, [], ["klingon"], ["utf-8", "utf-16"], ["klingon", "utf-32"], ["utf-16", "utf-8"]], ids=str
+)
+def test_the_answer_advertises_the_encoding_that_documents_are_read_in(offered: list[str] | None) -> None:
+    params = {"capabilities": {"general": {"positionEncodings": offered}}}
+    answer = initialize_result(params, "instance")
+    assert answer["capabilities"]["positionEncoding"] == negotiate_position_encoding(params)

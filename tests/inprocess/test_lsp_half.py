@@ -5,7 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +22,17 @@ SECRET = "the user's own words"
 def edit(text: str, line: int, start: int, end: int, version: int) -> dict[str, Any]:
     span = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
     return {"textDocument": {"uri": URI, "version": version}, "contentChanges": [{"range": span, "text": text}]}
+
+
+@pytest.fixture(autouse=True)
+def no_import_outlives_its_test() -> Iterator[None]:
+    yield
+    for thread in importing_threads():
+        thread.join(timeout=60)
+
+
+def importing_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "lsp-import"]
 
 
 @pytest.fixture
@@ -51,12 +62,19 @@ def test_nothing_heavy_is_imported_before_loading() -> None:
     in_a_fresh_process(
         "import sys\n"
         "from sidecar.lsp.half import LspHalf\n"
-        "import sidecar.lsp.position\n"
         "half = LspHalf(print)\n"
         "half.initialize({'capabilities': {}})\n"
         "half.handles('textDocument/didOpen')\n"
         "heavy = {'pygls', 'lsprotocol', 'cattrs', 'attrs'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
+    )
+
+
+def test_positions_need_nothing_but_the_standard_library() -> None:
+    in_a_fresh_process(
+        "import sys\n"
+        "import sidecar.lsp.position\n"
+        "sys.exit('pydantic is imported' if 'pydantic' in sys.modules else 0)\n"
     )
 
 
@@ -206,7 +224,7 @@ async def test_before_initialize_nothing_is_kept_and_nobody_waits(
     with pytest.raises(NotInitialized):
         await half.request("workspace/executeCommand", {})
     assert "came before initialize" in caplog.text
-    assert [thread for thread in threading.enumerate() if thread.name == "lsp-import"] == []
+    assert importing_threads() == []
 
     half.initialize({})
     await half.loaded()
@@ -259,9 +277,8 @@ def test_a_loop_that_ends_while_loading_is_no_error(half: LspHalf) -> None:
         half.start_loading()
 
     asyncio.run(begin())
-    for thread in threading.enumerate():
-        if thread.name == "lsp-import":
-            thread.join(timeout=30)
+    for thread in importing_threads():
+        thread.join(timeout=60)
     assert half.documents() == []
 
 

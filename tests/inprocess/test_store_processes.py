@@ -1,9 +1,9 @@
 """What the SQLite store promises when processes share it, stop, or are killed. Each child is a real process."""
 
+import asyncio
 import os
 import signal
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -189,7 +189,7 @@ async def test_a_takeover_against_the_last_commit_has_one_outcome(
             connection.execute("UPDATE sessions SET owner_id = 'dead' WHERE session = ?", (session,))
         connection.close()
         child.send("commit", "last", session, epoch, 0, 1)
-        time.sleep(0.0003 * (attempt % 10))
+        await asyncio.sleep(0.0003 * (attempt % 10))  # the race is to be met at different moments
         lease = await store.acquire(session)
         answer = child.receive()
         assert (answer, lease.seq) in ((1, 1), ("Fenced", 0)), (answer, lease)

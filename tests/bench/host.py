@@ -1,0 +1,328 @@
+"""A fake host: starts the real binary over pipes and holds every byte that comes back against the contract.
+
+    async with FakeHost(store=f"sqlite:{path}") as host:
+        session = await host.create_session(model="scripted:echo")
+        result = await session.run("hello")                     # the answer; an error raises RpcError
+        run = session.start("tell me a story")                  # or: a run under way
+        await run.text_contains("Once")
+        await session.cancel()
+        assert (await run.result())["status"] == "cancelled"
+        host.kill()                                             # kill -9; `await host.wait()` gives the exit code
+"""
+
+import asyncio
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.bench.wire import EventChecker, Framing, Json, StrictParser, encode
+
+PATIENCE_S = 30
+"""How long a test waits for something that must come."""
+
+
+class RpcError(Exception):
+    """The sidecar answered with an error."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(f"{error['code']} {error['data']['kind']}: {error['message']}")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Json = error["data"]
+
+    @property
+    def kind(self) -> str:
+        """The stable discriminator."""
+        return self.data["kind"]
+
+
+class HostGone(Exception):
+    """The sidecar ended before it answered."""
+
+
+class FakeHost:
+    """One sidecar process and the host's end of its pipes."""
+
+    def __init__(
+        self,
+        *,
+        store: str = "memory",
+        framing: Framing = "ndjson",
+        args: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        initialize: Json | None = None,
+        check: bool = True,
+    ) -> None:
+        self.framing = framing
+        self.messages: list[Json] = []
+        """Everything that came, in order."""
+        self.stderr = b""
+        self._args = ("serve", "--store", store, *args)
+        self._env = env or {}
+        self._cwd = cwd
+        self._initialize = initialize
+        self._ids = itertools.count(1)
+        self._waiting: dict[int | str, asyncio.Future[Json]] = {}
+        self._changed = asyncio.Condition()
+        self._checker = EventChecker() if check else None
+        self._ended = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self.paused = asyncio.Event()
+        self.paused.set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        if self._initialize is not None:
+            await self.request("initialize", self._initialize)
+        else:
+            await self.request("initialize", {})
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.returncode is None and kind is None:
+            self.process.stdin.close()
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await self.process.wait()
+            finally:
+                if self.process.returncode is None:
+                    self.kill()
+        elif self.process.returncode is None:
+            self.kill()
+        await self.wait()
+
+    async def start(self) -> None:
+        """Start the process; say nothing yet."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "PYTHONPATH"))}
+        self.process = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name("agent-sidecar")),
+            *self._args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**environment, **self._env},
+            cwd=self._cwd,
+        )
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._read_stderr())]
+
+    # ---- talking --------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Raw bytes to the sidecar's stdin."""
+        self.process.stdin.write(data)
+
+    def send(self, message: Json | list[Any]) -> None:
+        """One message."""
+        self.write(encode(message, self.framing))
+
+    def notify(self, method: str, params: Json | None = None) -> None:
+        """A notification."""
+        self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    def ask(self, method: str, params: Any = None, *, request_id: int | str | None = None) -> "Asked":
+        """Send a request; its answer is waited for elsewhere."""
+        request_id = next(self._ids) if request_id is None else request_id
+        self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})})
+        return Asked(self, request_id, self._waiting[request_id])
+
+    async def request(self, method: str, params: Any = None) -> Any:
+        """Send a request and wait for its result. An error raises `RpcError`."""
+        return await self.ask(method, params).result()
+
+    # ---- sessions -------------------------------------------------------------------------------------------------
+
+    async def create_session(self, **params: Any) -> "HostSession":
+        """`createSession`."""
+        result = await self.request("createSession", params)
+        return HostSession(self, result["session"]["sessionId"], result)
+
+    async def resume_session(self, session_id: str, **params: Any) -> "HostSession":
+        """`resumeSession`."""
+        result = await self.request("resumeSession", {"sessionId": session_id, **params})
+        return HostSession(self, session_id, result)
+
+    # ---- what came ------------------------------------------------------------------------------------------------
+
+    def events(self, session_id: str | None = None, *types: str) -> list[Json]:
+        """Events so far, of a session, of some types."""
+        return [
+            message["params"]
+            for message in self.messages
+            if message.get("method") == "run/event"
+            and session_id in (None, message["params"]["sessionId"])
+            and (not types or message["params"]["type"] in types)
+        ]
+
+    async def until(self, condition: Callable[[], Any]) -> Any:
+        """Wait until something is true of what came; fail when the sidecar ends first."""
+        async with asyncio.timeout(PATIENCE_S), self._changed:
+            while not (found := condition()):
+                if self._ended:
+                    raise HostGone(self.stderr.decode(errors="replace")[-2000:])
+                await self._changed.wait()
+            return found
+
+    # ---- ending ---------------------------------------------------------------------------------------------------
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal; -9 by default."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+
+    async def wait(self) -> int:
+        """Wait for the end; the exit code (negative: died of that signal)."""
+        async with asyncio.timeout(PATIENCE_S):
+            code = await self.process.wait()
+            await asyncio.gather(*self._tasks)
+        self.process._transport.close()  # type: ignore[attr-defined]  # else its pipe warns at collection
+        return code
+
+    # ---- reading --------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        parser = StrictParser(self.framing)
+        while True:
+            await self.paused.wait()
+            data = await self.process.stdout.read(1 << 20)
+            for message in parser.feed(data):
+                self._take(message)
+            async with self._changed:
+                self._ended = not data
+                self._changed.notify_all()
+            if not data:
+                break
+        if self.process.returncode is None or self.process.returncode >= 0:
+            parser.finish()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(HostGone("the sidecar ended before it answered"))
+                waiting.exception()
+
+    def _take(self, message: Json) -> None:
+        self.messages.append(message)
+        if message.get("method") == "run/event":
+            if self._checker is not None:
+                self._checker.check(message["params"])
+        elif "method" not in message:
+            waiting = self._waiting.get(message["id"])
+            if waiting is not None:
+                assert not waiting.done(), f"answered twice: {message}"
+                result = message.get("result")
+                if self._checker is not None and isinstance(result, dict) and "configOptions" in result:
+                    self._checker.answered(result["session"]["sessionId"], result["lastSeq"])
+                waiting.set_result(message)
+
+    async def _read_stderr(self) -> None:
+        while data := await self.process.stderr.read(1 << 16):
+            self.stderr += data
+
+
+class Asked:
+    """A request that was sent."""
+
+    def __init__(self, host: FakeHost, request_id: int | str, answer: asyncio.Future[Json]) -> None:
+        self.id = request_id
+        self._host = host
+        self._answer = answer
+
+    @property
+    def answered(self) -> bool:
+        """Whether its answer has come."""
+        return self._answer.done()
+
+    async def message(self) -> Json:
+        """The whole answer."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await asyncio.shield(self._answer)
+
+    async def result(self) -> Any:
+        """The result. An error raises `RpcError`."""
+        message = await self.message()
+        if "error" in message:
+            raise RpcError(message["error"])
+        return message["result"]
+
+    def cancel(self) -> None:
+        """`$/cancelRequest`."""
+        self._host.notify("$/cancelRequest", {"id": self.id})
+
+
+class HostSession:
+    """A session, as its host sees it."""
+
+    def __init__(self, host: FakeHost, session_id: str, opened: Json) -> None:
+        self.host = host
+        self.id = session_id
+        self.opened = opened
+        """What `createSession` or `resumeSession` answered."""
+
+    def start(self, input: Any, **params: Any) -> "HostRun":  # noqa: A002
+        """Begin a run."""
+        params = {"sessionId": self.id, "input": input, "runId": f"run-{next(self.host._ids)}", **params}
+        return HostRun(self, params["runId"], self.host.ask("run", params))
+
+    async def run(self, input: Any, **params: Any) -> Json:  # noqa: A002
+        """Run to the end."""
+        return await self.start(input, **params).result()
+
+    async def cancel(self, **params: Any) -> str:
+        """`cancelRun`."""
+        return (await self.host.request("cancelRun", {"sessionId": self.id, **params}))["status"]
+
+    async def state(self, **params: Any) -> Json:
+        """`getState`."""
+        return await self.host.request("getState", {"sessionId": self.id, **params})
+
+    async def history(self) -> list[tuple[str, str]]:
+        """The transcript: role and text of each message."""
+        found = await self.host.request("getHistory", {"sessionId": self.id, "limit": 1000})
+        return [
+            (message["role"], "".join(block.get("text", "") for block in message["content"]))
+            for message in found["messages"]
+        ]
+
+    def events(self, *types: str) -> list[Json]:
+        """The session's events so far."""
+        return self.host.events(self.id, *types)
+
+    def durable(self) -> list[Json]:
+        """The session's durable events so far."""
+        return [event for event in self.events() if not event.get("ephemeral")]
+
+
+class HostRun:
+    """A run under way."""
+
+    def __init__(self, session: HostSession, run_id: str, asked: Asked) -> None:
+        self.session = session
+        self.id = run_id
+        self.asked = asked
+
+    def events(self, *types: str) -> list[Json]:
+        """The run's events so far."""
+        return [event for event in self.session.events(*types) if event.get("runId") == self.id]
+
+    def text(self) -> str:
+        """The text that was streamed so far."""
+        return "".join(event["data"]["text"] for event in self.events("message.delta"))
+
+    async def text_contains(self, text: str) -> None:
+        """Wait for some text."""
+        await self.session.host.until(lambda: text in self.text())
+
+    async def event(self, kind: str) -> Json:
+        """Wait for the first event of a type."""
+        return (await self.session.host.until(lambda: self.events(kind)))[0]
+
+    async def result(self) -> Json:
+        """The answer. An error raises `RpcError`."""
+        return await self.asked.result()
