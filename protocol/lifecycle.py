@@ -1,6 +1,6 @@
 """Our block inside LSP's `initialize`, and the plumbing notifications. Types only."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, Strict
 
@@ -59,9 +59,3 @@ class CancelParams(Params):
     """`$/cancelRequest`: string and number ids differ."""
 
     id: Annotated[str, Strict()] | Annotated[int, Strict()]
-
-
-class SetTraceParams(Params):
-    """`$/setTrace`."""
-
-    value: Literal["off", "messages", "verbose"]

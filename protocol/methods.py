@@ -5,7 +5,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from protocol.base import Empty, Params, WireModel
 from protocol.events import RunEvent, SessionClosed, SessionUpdated
-from protocol.lifecycle import CancelParams, InitializeParams, InitializeResult, SetTraceParams
+from protocol.lifecycle import CancelParams, InitializeParams, InitializeResult
 from protocol.runs import CancelRunParams, CancelRunResult, RunParams, RunResult
 from protocol.sessions import (
     CreateSessionParams,
@@ -85,9 +85,8 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
 INITIALIZED: Final = Notification("initialized", Empty)
 EXIT: Final = Notification("exit", Empty)
 CANCEL_REQUEST: Final = Notification("$/cancelRequest", CancelParams)
-SET_TRACE: Final = Notification("$/setTrace", SetTraceParams)
 
-NOTIFICATIONS: Final[tuple[Notification[Any], ...]] = (INITIALIZED, EXIT, CANCEL_REQUEST, SET_TRACE)
+NOTIFICATIONS: Final[tuple[Notification[Any], ...]] = (INITIALIZED, EXIT, CANCEL_REQUEST)
 """Notifications from client to server that are the sidecar's own; LSP's go to its language-server half."""
 
 SERVER_NOTIFICATIONS: Final[dict[str, type[WireModel]]] = {

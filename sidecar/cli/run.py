@@ -28,6 +28,8 @@ class _Screen:
 
     def event(self, event: RunEvent) -> None:
         data = event["data"]
+        if "parentRunId" in event and event["type"].startswith("message."):
+            return  # an agent that works for ours; its answer comes as a tool's
         match event["type"]:
             case "message.delta":
                 self._streamed.add(data["messageId"])

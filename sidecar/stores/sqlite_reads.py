@@ -246,8 +246,9 @@ def _survey(connection: sqlite3.Connection, id_: int) -> dict[str, int]:
     """How many messages and events still read back, as far as the file can be read."""
     saved = {"messages": 0, "events": 0}
     try:
-        for *columns, in_history, total in connection.execute(_FORWARD, (id_, 1)):
-            saved["messages"] += message_seal(StoredMessage(*columns, bool(in_history))) == total
+        for position, message_id, run_id, body, in_history, total in connection.execute(_FORWARD, (id_, 1)):
+            message = StoredMessage(position, message_id, run_id, body, bool(in_history))
+            saved["messages"] += message_seal(message) == total
         for *columns, total in connection.execute(
             "SELECT seq, type, time, data, run_id, message_id, seal FROM events WHERE id = ?", (id_,)
         ):

@@ -1,13 +1,13 @@
 """A fake host: starts the real binary over pipes and holds every byte that comes back against the contract.
 
-    async with FakeHost(store=f"sqlite:{path}") as host:
-        session = await host.create_session(model="scripted:echo")
-        result = await session.run("hello")                     # the answer; an error raises RpcError
-        run = session.start("tell me a story")                  # or: a run under way
-        await run.text_contains("Once")
-        await session.cancel()
-        assert (await run.result())["status"] == "cancelled"
-        host.kill()                                             # kill -9; `await host.wait()` gives the exit code
+async with FakeHost(store=f"sqlite:{path}") as host:
+    session = await host.create_session(model="scripted:echo")
+    result = await session.run("hello")                     # the answer; an error raises RpcError
+    run = session.start("tell me a story")                  # or: a run under way
+    await run.text_contains("Once")
+    await session.cancel()
+    assert (await run.result())["status"] == "cancelled"
+    host.kill()                                             # kill -9; `await host.wait()` gives the exit code
 """
 
 import asyncio
@@ -131,7 +131,9 @@ class FakeHost:
         """Send a request; its answer is waited for elsewhere."""
         request_id = next(self._ids) if request_id is None else request_id
         self._waiting[request_id] = asyncio.get_running_loop().create_future()
-        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})})
+        self.send(
+            {"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})}
+        )
         return Asked(self, request_id, self._waiting[request_id])
 
     async def request(self, method: str, params: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -50,6 +51,27 @@ async def all_seqs(store: SessionStore, session: str) -> list[int]:
         if page.next is None:
             return found
         after = int(page.next)
+
+
+async def fill(path: Path, sessions: int = 1, messages: int = 1, body: bytes = b'"hi"') -> None:
+    store = SqliteStore(path, durability="normal")
+    await store.open(new_owner())
+    for n in range(sessions):
+        lease = await store.create(f"s{n}", first(f"s{n}"))
+        for m in range(messages):
+            await store.commit(said(lease.session, 1, m, f"m{m}", body))
+    await store.close()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {entry.name: entry.read_bytes() if entry.is_file() else b"" for entry in folder.iterdir()}
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(statement, values)
+    connection.close()
 
 
 class Place:

@@ -6,11 +6,12 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from protocol.agents import RunOptions
+from protocol.agents import NamedToolChoice, RunOptions
 from protocol.messages import FunctionCallBlock, FunctionResultBlock, Message, TextBlock, text_message
 from providers.api.ports import ChatRequest, ToolSpec, ask
 from sidecar.config.endpoints import BUILT_IN
@@ -32,7 +33,9 @@ NAME = {
     "required": ["name"],
     "additionalProperties": False,
 }
-WEATHER = ToolSpec("weather", "Tells the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
+WEATHER = ToolSpec(
+    "weather", "Tells the weather", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+)
 
 
 @pytest_asyncio.fixture
@@ -42,12 +45,14 @@ async def client() -> AsyncIterator[EmbeddedChat]:
     await chat.aclose()
 
 
-def user(text: str, **fields: object) -> ChatRequest:
-    return ChatRequest([text_message("user", text)], **fields)  # pyright: ignore[reportArgumentType]
+def user(text: str, **fields: Any) -> ChatRequest:
+    return ChatRequest([text_message("user", text)], **fields)
 
 
 async def test_one_field_is_extracted_from_a_sentence_that_holds_it(client: EmbeddedChat) -> None:
-    answer = await ask(client, user("My name is Ruaidhrí", response_schema=NAME))
+    answer = await ask(
+        client, user("My name is Ruaidhrí", instructions="Extract the user's name.", response_schema=NAME)
+    )
     assert parse_object(answer.text) == {"name": "Ruaidhrí"}
     assert (answer.finish.reason, answer.finish.model) == ("stop", "smollm2-135m")
 
@@ -57,12 +62,19 @@ async def test_the_same_question_gets_the_same_answer(client: EmbeddedChat) -> N
     assert (await ask(client, question)).text == (await ask(client, question)).text
 
 
-async def test_a_forced_choice_of_tools_ends_in_a_call(client: EmbeddedChat) -> None:
+async def test_a_required_choice_of_tools_ends_in_a_call_of_one_of_them(client: EmbeddedChat) -> None:
     other = ToolSpec("clock", "Tells the time", {"type": "object", "properties": {}})
     options = RunOptions(tool_choice="required")
     answer = await ask(client, user("What is the weather in Ghent?", tools=[WEATHER, other], options=options))
-    assert [call.name for call in answer.calls] == ["weather"]
-    assert answer.finish.reason == "toolCalls"
+    assert answer.calls[0].name in {"weather", "clock"}
+    assert (len(answer.calls), answer.text, answer.finish.reason) == (1, "", "toolCalls")
+
+
+async def test_a_named_choice_ends_in_a_call_of_that_tool(client: EmbeddedChat) -> None:
+    other = ToolSpec("clock", "Tells the time", {"type": "object", "properties": {}})
+    options = RunOptions(tool_choice=NamedToolChoice(name="weather"))
+    answer = await ask(client, user("What is the weather in Ghent?", tools=[other, WEATHER], options=options))
+    assert [(call.name, call.arguments) for call in answer.calls] == [("weather", {"city": "Ghent"})]
 
 
 async def test_calls_and_results_of_the_history_are_no_obstacle(client: EmbeddedChat) -> None:
@@ -131,7 +143,7 @@ async def test_a_file_that_does_not_load_is_an_error_without_its_path(tmp_path: 
 
 async def test_calls_at_once_share_one_child(client: EmbeddedChat) -> None:
     asked = [ask(client, user(f"hi {n}", options=RunOptions(max_output_tokens=2))) for n in range(3)]
-    assert all((await asyncio.gather(*asked)))
+    assert len(await asyncio.gather(*asked)) == 3
     assert client.pid is not None
 
 

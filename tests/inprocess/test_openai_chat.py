@@ -9,7 +9,15 @@ import pytest
 import pytest_asyncio
 
 from protocol.agents import NamedToolChoice, RunOptions
-from protocol.messages import FunctionCallBlock, FunctionResultBlock, MediaBlock, Message, TextBlock, Usage, text_message
+from protocol.messages import (
+    FunctionCallBlock,
+    FunctionResultBlock,
+    MediaBlock,
+    Message,
+    TextBlock,
+    Usage,
+    text_message,
+)
 from providers.api.ports import (
     CallRequested,
     ChatRequest,
@@ -24,7 +32,7 @@ from sidecar.errors import InvalidParams
 from sidecar.models.openai_chat import OpenAIChat
 from sidecar.models.openai_content import UnpairedCallsError
 from sidecar.models.openai_endpoint import OpenAIEndpoint
-from tests.bench.fake_model import DONE, EOF, Chunk, F, FakeModel, Ping, Raw, Reply, Stall, T, TC, Think
+from tests.bench.fake_model import DONE, EOF, TC, Chunk, F, FakeModel, Ping, Raw, Reply, Stall, T, Think
 
 HELLO = ChatRequest(messages=[text_message("user", "hi")])
 WEATHER = ToolSpec("weather", "Tells the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -59,7 +67,13 @@ async def test_reasoning_is_kept_apart_under_either_name(model: FakeModel, clien
 
 async def test_chunks_without_choices_carry_usage(model: FakeModel, client: OpenAIChat) -> None:
     usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}
-    model.says(Chunk({"choices": [], "prompt_filter_results": []}), T("x"), F("stop"), Chunk({"choices": [], "usage": usage}), DONE)
+    model.says(
+        Chunk({"choices": [], "prompt_filter_results": []}),
+        T("x"),
+        F("stop"),
+        Chunk({"choices": [], "usage": usage}),
+        DONE,
+    )
     assert (await ask(client, HELLO)).finish.usage == Usage(input_tokens=7, output_tokens=2, cached_input_tokens=3)
 
 
@@ -91,9 +105,7 @@ async def test_one_json_document_is_read_as_the_answer(model: FakeModel, client:
     ("reason", "expected"),
     [("length", "length"), ("content_filter", "contentFilter"), ("stop", "stop"), ("eos_token", "stop")],
 )
-async def test_finish_reasons_are_told_apart(
-    model: FakeModel, client: OpenAIChat, reason: str, expected: str
-) -> None:
+async def test_finish_reasons_are_told_apart(model: FakeModel, client: OpenAIChat, reason: str, expected: str) -> None:
     model.says("half a sen", F(reason))
     assert (await ask(client, HELLO)).finish.reason == expected
 
@@ -181,7 +193,9 @@ async def test_instructions_and_history_are_mapped(model: FakeModel, client: Ope
         ),
         Message(role="tool", content=(FunctionResultBlock(call_id="c1", content=(TextBlock(text="rain"),)),)),
         text_message("assistant", "cut off", partial=True),
-        Message(role="user", content=(TextBlock(text="see"), MediaBlock(type="image", data="aGk=", mime_type="image/png"))),
+        Message(
+            role="user", content=(TextBlock(text="see"), MediaBlock(type="image", data="aGk=", mime_type="image/png"))
+        ),
     ]
     await ask(client, ChatRequest(history, instructions="Be brief."))
     assert model.last_request.messages == [

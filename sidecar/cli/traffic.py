@@ -1,0 +1,96 @@
+"""Says JSON-RPC messages in one line each, for people who watch. Sends and changes nothing."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from sidecar_client.connection import Direction
+from sidecar_client.types import JsonObject
+
+from .output import Output
+
+_LONGEST: Final = 150
+_SILENT: Final = frozenset({"provider.started", "message.started", "message.delta", "usage.updated"})
+"""Event types that are not shown: the matching `…completed` says it all."""
+
+
+class Traffic:
+    """Shows each message as it passes: `→` to the server, `←` from it."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._asked: dict[Any, tuple[str, float]] = {}
+
+    def __call__(self, direction: Direction, message: JsonObject) -> None:
+        """Show one message; a tracer of the client."""
+        if direction == "sent":
+            self._sent(message)
+        else:
+            self._received(message)
+
+    def _sent(self, message: JsonObject) -> None:
+        method = message.get("method", "answer")
+        if "id" in message:
+            self._asked[message["id"]] = (method, time.monotonic())
+        self._out.line(f"  → {method} {_short(message.get('params') or {})}".rstrip(), "cyan")
+
+    def _received(self, message: JsonObject) -> None:
+        if message.get("method") == "run/event":
+            text = describe_event(message["params"])
+            if text:
+                self._out.line(f"  ← {text}", "magenta" if "provider" in text else "green")
+        elif "method" in message:
+            self._out.line(f"  ← {message['method']} {_short(message.get('params') or {})}".rstrip(), "green")
+        else:
+            method, since = self._asked.pop(message.get("id"), ("?", time.monotonic()))
+            kind, content = ("error", message["error"]) if "error" in message else ("answer", message.get("result"))
+            took = round((time.monotonic() - since) * 1000)
+            self._out.line(f"  ← {kind} to {method} in {took} ms {_short(content or {})}".rstrip(), "green")
+
+
+def describe_event(event: JsonObject) -> str:
+    """An event in a few words; empty if it is not worth a line."""
+    kind, data = event["type"], event["data"]
+    if kind in _SILENT:
+        return ""
+    describe = _EVENTS.get(kind)
+    return f"{event['seq']:>2} {kind} {describe(data) if describe else _short(data)}".rstrip()
+
+
+def _provider(data: JsonObject) -> str:
+    added = data.get("added") or {}
+    parts = [f"{added[what]} {what}" for what in ("instructions", "messages", "tools", "middleware") if added.get(what)]
+    put_in = f"put in {', '.join(parts)} (~{added.get('tokens', 0)} tokens)" if parts else "put in nothing"
+    shown = put_in if data["phase"] == "beforeRun" else "done"
+    return f"{data['sourceId']} {data['phase']}: {shown}, {data['durationMs']:.0f} ms"
+
+
+def _provider_failed(data: JsonObject) -> str:
+    return f"{data['sourceId']} {data['phase']}: {data['error']['message']}"
+
+
+def _message(data: JsonObject) -> str:
+    text = "".join(block.get("text", "") for block in data["content"] if block["type"] == "text")
+    return f"{data['role']}: {_cut(' '.join(text.split()))}"
+
+
+def _end(data: JsonObject) -> str:
+    usage = data["usage"]
+    return f"{data['status']} ({data['stopReason']}), {usage['inputTokens']} + {usage['outputTokens']} tokens"
+
+
+_EVENTS: Final[dict[str, Callable[[JsonObject], str]]] = {
+    "provider.completed": _provider,
+    "provider.failed": _provider_failed,
+    "message.completed": _message,
+    "run.completed": _end,
+}
+
+
+def _short(value: JsonObject) -> str:
+    return _cut(json.dumps(value, ensure_ascii=False)) if value else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
