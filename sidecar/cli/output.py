@@ -16,11 +16,7 @@ class Output:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._console: Console | None = None
-        if stream.isatty():
-            from rich.console import Console
-
-            self._console = Console(file=stream, highlight=False, soft_wrap=True)
+        self._console = _terminal(stream) if stream.isatty() else None
 
     @property
     def is_terminal(self) -> bool:
@@ -40,6 +36,12 @@ class Output:
 
             self._console.print(Text(_CONTROL.sub("", text), style=style), end="")
         self._stream.flush()
+
+
+def _terminal(stream: TextIO) -> "Console":
+    from rich.console import Console as Terminal
+
+    return Terminal(file=stream, highlight=False, soft_wrap=True)
 
 
 def stdout() -> Output:

@@ -59,7 +59,7 @@ def describe_event(event: JsonObject) -> str:
 
 
 def _provider(data: JsonObject) -> str:
-    added = data.get("added") or {}
+    added: JsonObject = data.get("added") or {}
     parts = [f"{added[what]} {what}" for what in ("instructions", "messages", "tools", "middleware") if added.get(what)]
     put_in = f"put in {', '.join(parts)} (~{added.get('tokens', 0)} tokens)" if parts else "put in nothing"
     shown = put_in if data["phase"] == "beforeRun" else "done"

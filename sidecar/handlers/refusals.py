@@ -1,5 +1,6 @@
 """Checks on params that types alone cannot say. Each raises what the host is told."""
 
+from collections.abc import Container, Sequence
 from pathlib import PurePath
 
 from protocol.messages import Block, Message, text_message
@@ -69,6 +70,19 @@ def input_messages(given: RunInput) -> tuple[Message, ...]:
     for index, message in enumerate(messages):
         _check_message(message, f"input.{index}")
     return messages
+
+
+def new_messages(messages: Sequence[Message], known: Container[str | None]) -> tuple[Message, ...]:
+    """The messages that are not in the transcript yet: a host may send what it sent before, under the same ids."""
+    seen: set[str] = set()
+    found: list[Message] = []
+    for message in messages:
+        if message.message_id is None:
+            found.append(message)
+        elif message.message_id not in known and message.message_id not in seen:
+            seen.add(message.message_id)
+            found.append(message)
+    return tuple(found)
 
 
 def _check_message(message: Message, path: str) -> None:

@@ -1,13 +1,14 @@
 """`run`: an agent works on some input; the answer comes after the last event of the run."""
 
 import asyncio
+from dataclasses import replace
 
 from protocol.agents import RunOptions
 from protocol.runs import RunParams, RunResult
 from sidecar.agents.structured import response_schema
 from sidecar.errors import IdempotencyConflict, InvalidParams, RunNotFound, SessionBusy, StoredFailure
 from sidecar.handlers.payload import payload_hash
-from sidecar.handlers.refusals import input_messages, refuse_what_is_not_there
+from sidecar.handlers.refusals import input_messages, new_messages, refuse_what_is_not_there
 from sidecar.handlers.services import Call, Services
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.record import RunRecord
@@ -57,6 +58,9 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult:
         earlier = await _earlier(session, params.run_id, request.payload_hash, call)
         if earlier is not None:
             return earlier
+    if any(message.message_id is not None for message in request.input_messages):
+        known = {message.message_id for message in await session.transcript.load(session.session_id)}
+        request = replace(request, input_messages=new_messages(request.input_messages, known))
     return await _take_slot(session, request, call, services).run()
 
 

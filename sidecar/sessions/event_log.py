@@ -20,6 +20,7 @@ from sidecar.stores.base import (
     Lease,
     Put,
     PutMessage,
+    Refused,
     SeqConflict,
     SessionStore,
     StoredEvent,
@@ -59,7 +60,7 @@ class EventLog:
         self._send = send
         self._breathe = breathe
         self._seq = lease.seq
-        self._next_seq = lease.seq + 1
+        self._next_seq: int = lease.seq + 1
         self._sub = 0
         self._sent_seq = lease.seq
         self._backlog: list[_Pending] = []
@@ -119,7 +120,8 @@ class EventLog:
             Fenced: another process owns the session.
         """
         async with self._lock:
-            await self._save_backlog()
+            if not keep:
+                await self._save_backlog()
             time = now()
             first = self._next_seq
             events = [_event(draft, seq, time, run_id) for seq, draft in enumerate(drafts, start=first)]
@@ -137,9 +139,9 @@ class EventLog:
             self._backlog.append(_Pending(unit, drafts, extra))
             try:
                 await self._save_backlog()
-            except Unavailable:
-                if not keep:
-                    self._backlog.clear()
+            except (Unavailable, Refused) as error:
+                if not keep or isinstance(error, Refused):  # a refused unit would stand in the way for good
+                    self._backlog.pop()
                     self._next_seq = first
                 raise
 
@@ -230,7 +232,7 @@ def is_lost(error: StoreError) -> bool:
 
 
 def _event(draft: Draft, seq: int, time: str, run_id: str | None) -> Event:
-    message_id = draft.message.message_id if draft.message is not None else None
+    message_id = row_key(draft.message, run_id) if draft.message is not None else None
     return Event(seq=seq, type=draft.type, time=time, data=to_json(draft.data), run_id=run_id, message_id=message_id)
 
 
@@ -242,7 +244,12 @@ def _messages(drafts: Sequence[Draft], run_id: str | None) -> list[PutMessage]:
 def put_message(message: Message, run_id: str | None) -> PutMessage:
     """The write that stores a message."""
     body = message.model_dump_json(by_alias=True, exclude_none=True).encode()
-    return PutMessage(message_id=str(message.message_id), run_id=run_id, body=body)
+    return PutMessage(message_id=row_key(message, run_id), run_id=run_id, body=body)
+
+
+def row_key(message: Message, run_id: str | None) -> str:
+    """What a message's row is called: a host may send a message again, under its own id, after a run that failed."""
+    return str(message.message_id) if run_id is None else f"{run_id}/{message.message_id}"
 
 
 def _whole(draft: Draft) -> JsonObject:

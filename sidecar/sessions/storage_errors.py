@@ -9,7 +9,7 @@ from sidecar.errors import (
     StorageBusy,
     StorageFailed,
 )
-from sidecar.stores.base import Damaged, Fenced, Foreign, Locked, Missing, SeqConflict, StoreError, Unavailable
+from sidecar.stores.base import Damaged, Fenced, Foreign, Locked, Missing, Refused, SeqConflict, StoreError, Unavailable
 
 
 def storage_error(error: StoreError, session_id: str) -> SidecarError:
@@ -27,6 +27,8 @@ def storage_error(error: StoreError, session_id: str) -> SidecarError:
             return StorageBusy(f"the store is busy: {error}; try again", session_id=session_id)
         case Foreign():
             return StorageFailed(f"the store cannot be used: {error}", session_id=session_id)
+        case Refused():
+            return StorageFailed(f"the store refused what was to be stored: {error}", session_id=session_id)
         case SeqConflict():
             return StorageFailed(
                 f"session {session_id!r} cannot be written to any more; close it and resume it", session_id=session_id

@@ -22,7 +22,7 @@ from sidecar.sessions.record import RunRecord
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.tickets import RunTicket, StopKind
 from sidecar.sessions.turn_sink import TurnSink
-from sidecar.stores.base import HideRun, Put, PutState, StoreError
+from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
 from sidecar.telemetry import log_failure
 
 ABANDON_AFTER_S: Final = 0.5
@@ -148,7 +148,8 @@ class Turn:
                 )
             )
         except StoreError as error:
-            session.lost = session.lost or is_lost(error)
+            # Where it is not known whether the run exists, resuming the session settles it.
+            session.lost = session.lost or is_lost(error) or isinstance(error, Unknown)
             raise storage_error(error, session.session_id) from error
         session.record = record
 

@@ -137,7 +137,8 @@ async def run_output(store: SessionStore, session_id: str, run: RunRecord) -> tu
             run_id=run.run_id,
             hidden=True,
         )
-        found.extend(Message.model_validate_json(row.body) for row in page.items if row.message_id in wanted)
+        messages = (Message.model_validate_json(row.body) for row in page.items)
+        found.extend(message for message in messages if message.message_id in wanted)
         if page.next is None:
             break
         after = page.items[-1].position

@@ -236,6 +236,9 @@ def _document(status: int, body: str, content_type: str, headers: dict[str, str]
 
 
 async def _read_request(reader: asyncio.StreamReader, begun: bytes) -> Recorded:
+    begun = begun or await reader.readexactly(1)
+    if begun == b"\x16":
+        raise ConnectionError("a TLS handshake")
     head = begun + await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     method, target, _ = first.split(" ", 2)

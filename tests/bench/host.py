@@ -57,8 +57,23 @@ class FakeHost:
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
         initialize: Json | None = None,
+        greet: bool = True,
+        under: tuple[str, ...] = (),
         check: bool = True,
     ) -> None:
+        """Say what to start.
+
+        Args:
+            store: `--store`.
+            framing: How both ends cut messages.
+            args: Further arguments of `serve`.
+            env: Added to the environment, which names no endpoint.
+            cwd: Where it works.
+            initialize: The params of the first request.
+            greet: Whether `initialize` is sent at all.
+            under: A command to start it with, such as a parent that can be killed.
+            check: Whether every event is held against the contract.
+        """
         self.framing = framing
         self.messages: list[Json] = []
         """Everything that came, in order."""
@@ -66,9 +81,12 @@ class FakeHost:
         self._args = ("serve", "--store", store, *args)
         self._env = env or {}
         self._cwd = cwd
-        self._initialize = initialize
+        self._initialize = initialize or {}
+        self._greet = greet
+        self._under = under
         self._ids = itertools.count(1)
         self._waiting: dict[int | str, asyncio.Future[Json]] = {}
+        self._replays: dict[int | str, Json] = {}
         self._changed = asyncio.Condition()
         self._checker = EventChecker() if check else None
         self._ended = False
@@ -78,10 +96,8 @@ class FakeHost:
 
     async def __aenter__(self) -> Self:
         await self.start()
-        if self._initialize is not None:
+        if self._greet:
             await self.request("initialize", self._initialize)
-        else:
-            await self.request("initialize", {})
         return self
 
     async def __aexit__(
@@ -98,11 +114,14 @@ class FakeHost:
         elif self.process.returncode is None:
             self.kill()
         await self.wait()
+        if kind is None:
+            assert b"Traceback" not in self.stderr, self.stderr.decode(errors="replace")
 
     async def start(self) -> None:
         """Start the process; say nothing yet."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "PYTHONPATH"))}
         self.process = await asyncio.create_subprocess_exec(
+            *self._under,
             str(Path(sys.executable).with_name("agent-sidecar")),
             *self._args,
             stdin=asyncio.subprocess.PIPE,
@@ -139,6 +158,18 @@ class FakeHost:
     async def request(self, method: str, params: Any = None) -> Any:
         """Send a request and wait for its result. An error raises `RpcError`."""
         return await self.ask(method, params).result()
+
+    async def exchange(self, message: Json | list[Any] | bytes) -> Json:
+        """Send something as it is, right or wrong; the next answer, to whatever id."""
+        seen = len(self.messages)
+        self.write(message) if isinstance(message, bytes) else self.send(message)
+        return (await self.until(lambda: [found for found in self.messages[seen:] if "method" not in found]))[0]
+
+    async def refusal(self, method: str, params: Any = None) -> "RpcError":
+        """Send a request that must be answered with an error."""
+        message = await self.ask(method, params).message()
+        assert "error" in message, f"not refused: {message}"
+        return RpcError(message["error"])
 
     # ---- sessions -------------------------------------------------------------------------------------------------
 
@@ -221,7 +252,13 @@ class FakeHost:
                 result = message.get("result")
                 if self._checker is not None and isinstance(result, dict) and "configOptions" in result:
                     self._checker.answered(result["session"]["sessionId"], result["lastSeq"])
+                    self._expect_replay(result, self._replays.pop(message["id"], {}))
                 waiting.set_result(message)
+
+    def _expect_replay(self, result: Json, replay: Json) -> None:
+        """What follows the answer of `resumeSession` begins where the request said."""
+        if self._checker is not None and replay.get("type") in ("start", "seq") and not result["truncated"]:
+            self._checker.replaying_from(result["session"]["sessionId"], replay.get("seq", 0))
 
     async def _read_stderr(self) -> None:
         while data := await self.process.stderr.read(1 << 16):

@@ -1,4 +1,4 @@
-"""The embedded model for real: its child process, extraction under a schema, forced tools. Slow by this suite's measure."""
+"""The embedded model for real: its child process, extraction under a schema, forced tools. Slow as tests go here."""
 
 import asyncio
 import os

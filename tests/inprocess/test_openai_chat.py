@@ -175,9 +175,8 @@ async def test_nothing_is_left_over_after_many_broken_off_calls(model: FakeModel
         async with aclosing(client.stream(HELLO)) as stream:
             await anext(stream)
     await model.quiet()
-    async with asyncio.timeout(1):
-        while asyncio.all_tasks() - before:
-            await asyncio.sleep(0)
+    left = asyncio.all_tasks() - before
+    await asyncio.wait_for(asyncio.gather(*left), 1)
 
 
 async def test_instructions_and_history_are_mapped(model: FakeModel, client: OpenAIChat) -> None:

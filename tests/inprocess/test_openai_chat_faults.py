@@ -62,10 +62,12 @@ async def connect(model: FakeModel) -> AsyncIterator[Connect]:
 async def outcome(client: OpenAIChat) -> tuple[list[Any], SidecarError]:
     """What a failing call hands on, and its error."""
     updates: list[Any] = []
-    with pytest.raises(SidecarError) as caught:
-        async for update in client.stream(HELLO):
-            updates.append(update)
-    return updates, caught.value
+    stream = client.stream(HELLO)
+    while True:
+        try:
+            updates.append(await anext(stream))
+        except SidecarError as error:
+            return updates, error
 
 
 async def works_again(model: FakeModel, client: OpenAIChat) -> bool:
@@ -334,7 +336,8 @@ async def test_a_key_that_is_missing_is_said_before_anything_is_sent(
 async def test_a_refused_key_is_fetched_anew_for_the_next_call(
     model: FakeModel, connect: Connect, tmp_path: Any
 ) -> None:
-    script = f"import pathlib; p = pathlib.Path({str(tmp_path / 'n')!r}); p.open('a').write('x'); print('k', p.stat().st_size, sep='')"
+    counter = str(tmp_path / "count")
+    script = f"with open({counter!r}, 'a') as f: f.write('x'); print('k', f.tell(), sep='')"
     client = connect(api_key_command=(sys.executable, "-W", "ignore", "-c", script))
     model.fails(401)
     await outcome(client)

@@ -1,0 +1,113 @@
+"""A process driven over its pipes with blocking calls: one lean client for the sidecar and for every baseline."""
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from .raw_echo import frame
+
+_HEADER: Final = re.compile(rb"Content-Length: ([0-9]+)\r\n\r\n")
+_READ_BYTES: Final = 1 << 20
+_PATIENCE_S: Final = 60.0
+"""A child that is still there after this is killed: its pipes end, and the benchmark fails instead of hanging."""
+
+
+class ChildEnded(Exception):
+    """The process closed its output before it had answered."""
+
+
+class Child:
+    """Starts the process at once; `born` is the clock just before that."""
+
+    def __init__(self, command: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> None:
+        self.born = time.perf_counter()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=cwd, env=env
+        )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise ChildEnded("the process has no pipes")
+        self._inbound, self._outbound = self._process.stdout, self._process.stdin
+        self._input, self._output = self._inbound.fileno(), self._outbound.fileno()
+        self._rest = b""
+        self._watchdog = threading.Timer(_PATIENCE_S, self._process.kill)
+        self._watchdog.daemon = True
+        self._watchdog.start()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    def write(self, data: bytes) -> None:
+        """Write bytes that are framed already."""
+        while data:
+            data = data[os.write(self._output, data) :]
+
+    def read_some(self) -> bytes:
+        """What the pipe holds, at least one byte.
+
+        Raises:
+            ChildEnded: there will be no more.
+        """
+        data = os.read(self._input, _READ_BYTES)
+        if not data:
+            raise ChildEnded(f"the process ended with exit code {self._process.wait()}")
+        return data
+
+    def ask(self, body: bytes) -> bytes:
+        """Send one body in a header frame, and read the next frame's body."""
+        self.write(frame(body))
+        return self.read_frame()
+
+    def read_frame(self) -> bytes:
+        """The next header frame's body."""
+        data, self._rest = self._rest, b""
+        while True:
+            header = _HEADER.match(data)
+            if header is not None:
+                end = header.end() + int(header[1])
+                if len(data) >= end:
+                    self._rest = data[end:]
+                    return data[header.end() : end]
+            data += self.read_some()
+
+    def read_until(self, needle: bytes) -> float:
+        """Pass over everything up to the needle; the clock when it was there."""
+        return self.read_count(needle, 1)[1]
+
+    def read_count(self, needle: bytes, count: int) -> tuple[float, float]:
+        """Pass over everything up to the count-th needle; the clock at its first and at its last one."""
+        data, self._rest = self._rest, b""
+        first: float | None = None
+        while True:
+            found = data.count(needle)
+            if found:
+                last = time.perf_counter()
+                first = last if first is None else first
+                count -= found
+                if count <= 0:
+                    self._rest = data[data.rfind(needle) + len(needle) :]
+                    return first, last
+            data = data[len(data) - len(needle) + 1 :] + self.read_some()
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the process."""
+        shown = subprocess.run(["ps", "-o", "rss=", "-p", str(self.pid)], capture_output=True, text=True, check=True)
+        return int(shown.stdout) * 1024
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._outbound.close()
+        self._inbound.close()
+        self._process.kill()
+        self._process.wait()
+        self._watchdog.cancel()
