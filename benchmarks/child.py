@@ -6,15 +6,31 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from .raw_echo import frame
 
 _HEADER: Final = re.compile(rb"Content-Length: ([0-9]+)\r\n\r\n")
-_READ_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 16
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _PATIENCE_S: Final = 60.0
 """A child that is still there after this is killed: its pipes end, and the benchmark fails instead of hanging."""
+
+
+class Arrivals(NamedTuple):
+    """When things arrived, on the performance counter."""
+
+    first: float
+    last: float
+    after_first: int
+    """How many came after the read that brought the first."""
+
+    @property
+    def a_second(self) -> float:
+        """Their rate."""
+        return self.after_first / (self.last - self.first)
 
 
 class ChildEnded(Exception):
@@ -76,29 +92,30 @@ class Child:
                     return data[header.end() : end]
             data += self.read_some()
 
-    def read_until(self, needle: bytes) -> float:
-        """Pass over everything up to the needle; the clock when it was there."""
-        return self.read_count(needle, 1)[1]
-
-    def read_count(self, needle: bytes, count: int) -> tuple[float, float]:
-        """Pass over everything up to the count-th needle; the clock at its first and at its last one."""
+    def skip_to(self, needle: bytes, count: int = 1) -> Arrivals:
+        """Pass over everything up to the count-th needle, counting bytes without parsing frames."""
         data, self._rest = self._rest, b""
-        first: float | None = None
+        seen = at_first = 0
+        first = 0.0
         while True:
             found = data.count(needle)
             if found:
                 last = time.perf_counter()
-                first = last if first is None else first
-                count -= found
-                if count <= 0:
+                if not seen:
+                    at_first, first = found, last
+                seen += found
+                if seen >= count:
                     self._rest = data[data.rfind(needle) + len(needle) :]
-                    return first, last
+                    return Arrivals(first, last, seen - at_first)
             data = data[len(data) - len(needle) + 1 :] + self.read_some()
 
     def rss_bytes(self) -> int:
         """Resident memory of the process."""
-        shown = subprocess.run(["ps", "-o", "rss=", "-p", str(self.pid)], capture_output=True, text=True, check=True)
-        return int(shown.stdout) * 1024
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+        except FileNotFoundError:  # macOS
+            command = ["ps", "-o", "rss=", "-p", str(self.pid)]
+            return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) * 1024
 
     def __enter__(self) -> Self:
         return self

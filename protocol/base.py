@@ -25,6 +25,7 @@ class WireModel(BaseModel):
         validate_by_alias=True,
         extra="ignore",
         serialize_by_alias=True,
+        defer_build=True,
     )
 
     def wire(self) -> JsonObject:

@@ -230,6 +230,3 @@ class Message(WireModel):
 def text_message(role: Role, text: str, **fields: Any) -> Message:
     """A message of one text block."""
     return Message(role=role, content=(TextBlock(text=text),), **fields)
-
-
-FunctionResultBlock.model_rebuild()

@@ -10,7 +10,8 @@ from sidecar_client.types import JsonObject
 
 from .output import Output
 
-_LONGEST: Final = 150
+_LONGEST_SENT: Final = 600
+_LONGEST_RECEIVED: Final = 200
 _SILENT: Final = frozenset({"provider.started", "message.started", "message.delta", "usage.updated"})
 """Event types that are not shown: the matching `…completed` says it all."""
 
@@ -33,7 +34,7 @@ class Traffic:
         method = message.get("method", "answer")
         if "id" in message:
             self._asked[message["id"]] = (method, time.monotonic())
-        self._out.line(f"  → {method} {_short(message.get('params') or {})}".rstrip(), "cyan")
+        self._out.line(f"  → {method} {_short(message.get('params'), _LONGEST_SENT)}".rstrip(), "cyan")
 
     def _received(self, message: JsonObject) -> None:
         if message.get("method") == "run/event":
@@ -41,12 +42,20 @@ class Traffic:
             if text:
                 self._out.line(f"  ← {text}", "magenta" if "provider" in text else "green")
         elif "method" in message:
-            self._out.line(f"  ← {message['method']} {_short(message.get('params') or {})}".rstrip(), "green")
+            self._out.line(f"  ← {message['method']} {_short(message.get('params'))}".rstrip(), "green")
         else:
             method, since = self._asked.pop(message.get("id"), ("?", time.monotonic()))
-            kind, content = ("error", message["error"]) if "error" in message else ("answer", message.get("result"))
-            took = round((time.monotonic() - since) * 1000)
-            self._out.line(f"  ← {kind} to {method} in {took} ms {_short(content or {})}".rstrip(), "green")
+            took = f"in {round((time.monotonic() - since) * 1000)} ms"
+            if "error" in message:
+                self._out.line(f"  ← error to {method} {took}: {_short(message['error'])}", "red")
+            else:
+                self._out.line(f"  ← answer to {method} {took}: {describe_answer(method, message['result'])}", "green")
+
+
+def describe_answer(method: str, result: Any) -> str:
+    """A result in a few words: what a watcher wants to know of it."""
+    describe = _ANSWERS.get(method)
+    return describe(result) if describe else _short(result) or "done"
 
 
 def describe_event(event: JsonObject) -> str:
@@ -80,6 +89,39 @@ def _end(data: JsonObject) -> str:
     return f"{data['status']} ({data['stopReason']}), {usage['inputTokens']} + {usage['outputTokens']} tokens"
 
 
+def _initialized(result: JsonObject) -> str:
+    server, ours = result["serverInfo"], result["capabilities"]["experimental"]["sidecar"]
+    return f"{server['name']} {server['version']}, protocol version {ours['protocolVersion']}"
+
+
+def _opened(result: JsonObject) -> str:
+    session = result["session"]
+    providers = ", ".join(provider["sourceId"] for provider in result["providers"])
+    return f"session {session['sessionId']}, last event {result['lastSeq']}, providers {providers}"
+
+
+def _ran(result: JsonObject) -> str:
+    return f"{result['status']}, the text as above, last event {result['lastSeq']}"
+
+
+def _looked(result: JsonObject) -> str:
+    states = {provider["sourceId"]: provider.get("state") or {} for provider in result.get("providers", [])}
+    return f"the providers' state is {_short(states)}"
+
+
+def _told(result: JsonObject) -> str:
+    return f"{len(result['messages'])} messages"
+
+
+_ANSWERS: Final[dict[str, Callable[[JsonObject], str]]] = {
+    "initialize": _initialized,
+    "createSession": _opened,
+    "resumeSession": _opened,
+    "run": _ran,
+    "getState": _looked,
+    "getHistory": _told,
+}
+
 _EVENTS: Final[dict[str, Callable[[JsonObject], str]]] = {
     "provider.completed": _provider,
     "provider.failed": _provider_failed,
@@ -88,9 +130,9 @@ _EVENTS: Final[dict[str, Callable[[JsonObject], str]]] = {
 }
 
 
-def _short(value: JsonObject) -> str:
-    return _cut(json.dumps(value, ensure_ascii=False)) if value else ""
+def _short(value: Any, longest: int = _LONGEST_RECEIVED) -> str:
+    return _cut(json.dumps(value, ensure_ascii=False), longest) if value else ""
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def _cut(text: str, longest: int = _LONGEST_RECEIVED) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -218,9 +218,10 @@ class SessionManager:
         except StoreError as error:
             raise storage_error(error, session.session_id) from error
         finally:
-            await session.store.release(session.log.lease)
             if session.store is self.stores.ephemeral:
                 await session.store.delete(session.log.lease)
+            else:
+                await session.store.release(session.log.lease)
 
     async def _create(
         self, store: SessionStore, record: SessionRecord, state: dict[str, bytes], payload_hash: str | None

@@ -131,6 +131,11 @@ class FakeModel:
         return f"http://127.0.0.1:{self._port}/v1"
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a sidecar whose default model is this one."""
+        return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "sk-test", "OPENAI_MODEL": self.models[0]}
+
+    @property
     def last_request(self) -> Recorded:
         """The newest chat request."""
         return self.requests[-1]

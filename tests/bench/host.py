@@ -104,7 +104,10 @@ class FakeHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.process.returncode is None and kind is None:
-            self.process.stdin.close()
+            if all(answer.done() for answer in self._waiting.values()):
+                self.process.stdin.close()
+            else:
+                self.kill(signal.SIGTERM)
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     await self.process.wait()

