@@ -81,10 +81,10 @@ class Child:
         return self.read_frame()
 
     def read_frame(self) -> bytes:
-        """The next header frame's body."""
+        """The body of the next frame that begins: after `skip_to`, what is left of a frame is passed over."""
         data, self._rest = self._rest, b""
         while True:
-            header = _HEADER.match(data)
+            header = _HEADER.search(data)
             if header is not None:
                 end = header.end() + int(header[1])
                 if len(data) >= end:

@@ -106,7 +106,7 @@ def _embedded() -> Iterator[Check]:
     if model is None:
         yield Check("embedded model", "note", f"{embedded_files.MODEL_ID} is not installed", setup)
     elif not embedded_files.is_intact(model):
-        yield Check("embedded model", "warning", f"{model} is damaged", f"{setup} --reinstall")
+        yield Check("embedded model", "warning", f"{model} is damaged", setup)
     else:
         yield Check("embedded model", "ok", f"{embedded_files.MODEL_ID} at {model}")
 

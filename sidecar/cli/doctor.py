@@ -3,10 +3,13 @@
 import argparse
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
-from .checks import Check, check_all
 from .command import Arguments, Command
 from .output import Output, stdout
+
+if TYPE_CHECKING:
+    from .checks import Check
 
 _MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow"), "problem": ("✗", "bold red")}
 
@@ -16,6 +19,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(arguments: Arguments) -> int:
+    from .checks import check_all
+
     checks = asyncio.run(check_all(arguments))
     can_run = all(check.status != "problem" for check in checks)
     out = stdout()
@@ -27,7 +32,7 @@ def _execute(arguments: Arguments) -> int:
     return 0 if can_run else 1
 
 
-def _show(checks: list[Check], out: Output, *, can_run: bool) -> None:
+def _show(checks: "list[Check]", out: Output, *, can_run: bool) -> None:
     for check in checks:
         mark, style = _MARKS[check.status]
         out.line(f"{mark} {check.name}: {check.detail}", style)

@@ -7,7 +7,6 @@ import sys
 from typing import Final
 
 from protocol.version import VERSION
-from sidecar.errors import SidecarError
 from sidecar_client import SidecarClientError
 
 from . import config, demo, doctor, output, run, schema, serve, setup
@@ -50,13 +49,19 @@ def _execute(command: Command, arguments: argparse.Namespace) -> int:
         return command.execute(arguments)
     except CommandError as error:
         return _fail(str(error), error.code)
-    except (SidecarError, SidecarClientError) as error:
+    except SidecarClientError as error:
         return _fail(str(error), FAILED)
     except KeyboardInterrupt:
         return _fail("stopped", INTERRUPTED)
     except BrokenPipeError:  # `… | head`: the reader has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except Exception as error:
+        from sidecar.errors import SidecarError  # not before: it costs what most commands can do without
+
+        if isinstance(error, SidecarError):
+            return _fail(error.message, FAILED)
+        raise
 
 
 def _fail(message: str, code: int) -> int:

@@ -12,16 +12,20 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Output:
-    """A stream for people."""
+    """A stream for people.
+
+    Attributes:
+        console: Rich's console; None where no terminal is.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._console = _terminal(stream) if stream.isatty() else None
+        self.console = _terminal(stream) if stream.isatty() else None
 
     @property
     def is_terminal(self) -> bool:
         """Whether a person is looking."""
-        return self._console is not None
+        return self.console is not None
 
     def line(self, text: str = "", style: str = "") -> None:
         """Write a line; `style` is a Rich style, used on a terminal only."""
@@ -29,12 +33,12 @@ class Output:
 
     def write(self, text: str, style: str = "") -> None:
         """Write text as it stands, at once."""
-        if self._console is None:
+        if self.console is None:
             self._stream.write(text)
         else:
             from rich.text import Text
 
-            self._console.print(Text(_CONTROL.sub("", text), style=style), end="")
+            self.console.print(Text(_CONTROL.sub("", text), style=style), end="")
         self._stream.flush()
 
 

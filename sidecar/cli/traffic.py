@@ -105,7 +105,7 @@ def _ran(result: JsonObject) -> str:
 
 
 def _looked(result: JsonObject) -> str:
-    states = {provider["sourceId"]: provider.get("state") or {} for provider in result.get("providers", [])}
+    states: JsonObject = {provider["sourceId"]: provider.get("state") or {} for provider in result.get("providers", [])}
     return f"the providers' state is {_short(states)}"
 
 
