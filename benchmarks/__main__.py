@@ -1,6 +1,8 @@
 """`python -m benchmarks`: run the benchmarks and print one table."""
 
 import argparse
+import os
+import platform
 import sys
 import tempfile
 import time
@@ -62,7 +64,12 @@ def _run(wanted: list[str], *, quick: bool) -> None:
             sys.stderr.write(f"{name} …\n")
             figures += BENCHMARKS[name](Workspace(Path(folder), quick=quick))
     show(figures, console)
-    console.print(f"{time.perf_counter() - began:.0f} s in all")
+    load = os.getloadavg()[0]
+    console.print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores with a load of {load:.1f}; "
+        f"{time.perf_counter() - began:.0f} s in all",
+        highlight=False,
+    )
 
 
 if __name__ == "__main__":

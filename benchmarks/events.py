@@ -9,7 +9,12 @@ from .raw_echo import BLAST, frame
 from .report import Aim, Baseline, Figure, interleaved
 from .workspace import Workspace, request
 
-_AIM: Final = Aim(">=", 0.25)
+_AIM: Final = Aim(
+    ">=",
+    0.25,
+    "The echo repeats bytes. An event comes through the model's stream, its metering and the run, gets its number and "
+    "its time, is serialised, and the run looks whether the client keeps up.",
+)
 _DELTA: Final = b'"type":"message.delta"'
 _ENDED: Final = b'"result":{"runId"'
 

@@ -6,7 +6,7 @@ A body comes back as it is. The body `blast N BODY` brings back N frames of BODY
 import asyncio
 import os
 import re
-from typing import Final, cast
+from typing import Final
 
 import uvloop
 
@@ -75,7 +75,7 @@ async def _serve() -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     transport, output = await loop.connect_write_pipe(_Output, os.fdopen(1, "wb", 0))
-    echo = _Echo(cast("asyncio.WriteTransport", transport), output, ended)
+    echo = _Echo(transport, output, ended)
     await loop.connect_read_pipe(lambda: echo, os.fdopen(0, "rb", 0))
     await ended.wait()
 

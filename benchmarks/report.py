@@ -1,7 +1,7 @@
 """What the benchmarks found, as one table. Measures nothing."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +26,8 @@ class Aim:
 
     relation: Literal["<=", ">="]
     ratio: float
+    why_missed: str
+    """What the sidecar does that the baseline does not: printed where the aim is missed."""
 
     def is_met(self, ratio: float) -> bool:
         """Whether a ratio is good enough."""
@@ -62,8 +64,8 @@ def interleaved(times: int, *measures: Callable[[], float]) -> list[list[float]]
     return [list(samples) for samples in zip(*rounds[1:], strict=True)]
 
 
-def show(figures: Iterable[Figure], console: Console) -> None:
-    """Print the table."""
+def show(figures: Sequence[Figure], console: Console) -> None:
+    """Print the table, and a note for each aim that is missed."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("figure")
     for heading in ("agent-sidecar", "baseline"):
@@ -75,23 +77,37 @@ def show(figures: Iterable[Figure], console: Console) -> None:
     for figure in figures:
         table.add_row(*_row(figure))
     console.print(table)
+    for figure in figures:
+        note = _note(figure)
+        if note:
+            console.print(note, highlight=False)
 
 
 def _row(figure: Figure) -> tuple[str, ...]:
     baseline, ratio, aim = figure.baseline, figure.ratio, figure.aim
+    verdict = "met" if _is_met(figure) else "missed"
     return (
         figure.name,
         _amount(figure.median, figure.unit),
         _amount(statistics.median(baseline.samples), figure.unit) if baseline is not None else "",
         baseline.name if baseline is not None else "",
         f"{ratio:.2f}x" if ratio is not None else "",
-        f"{aim.relation} {aim.ratio:g}x {_verdict(aim, ratio)}" if aim is not None and ratio is not None else "",
+        f"{aim.relation} {aim.ratio:g}x {verdict}" if aim is not None else "",
         f"{_amount(min(figure.samples), figure.unit)} to {_amount(max(figure.samples), figure.unit)}",
     )
 
 
-def _verdict(aim: Aim, ratio: float) -> str:
-    return "met" if aim.is_met(ratio) else f"missed by {abs(ratio / aim.ratio - 1):.0%}"
+def _is_met(figure: Figure) -> bool:
+    return figure.aim is None or figure.ratio is None or figure.aim.is_met(figure.ratio)
+
+
+def _note(figure: Figure) -> str:
+    """By how much an aim is missed, and why; nothing if it is met."""
+    aim, ratio = figure.aim, figure.ratio
+    if aim is None or ratio is None or aim.is_met(ratio):
+        return ""
+    factor = ratio / aim.ratio if aim.relation == "<=" else aim.ratio / ratio
+    return f"{figure.name}: {factor:.1f} times off its aim. {aim.why_missed}"
 
 
 def _amount(value: float, unit: Unit) -> str:

@@ -15,9 +15,11 @@ _STORES: Final[tuple[Durability, ...]] = ("memory", "normal", "full")
 
 
 def measure(workspace: Workspace) -> list[Figure]:
-    """One session after the other way round: one at a time, then many sessions at once."""
+    """One session alone, then many sessions at once: their commits share a sync."""
     with ExitStack() as children:
-        sidecars = {name: children.enter_context(workspace.ready_sidecar(name)) for name in _STORES}
+        sidecars: dict[Durability, Child] = {
+            name: children.enter_context(workspace.ready_sidecar(name)) for name in _STORES
+        }
         return [
             figure
             for sessions in (1, _AT_ONCE)

@@ -13,7 +13,6 @@ from .raw_echo import frame
 
 Durability = Literal["full", "normal", "memory"]
 
-_CHECKOUT: Final = Path(__file__).resolve().parent.parent
 _NOT_INHERITED: Final = ("PYTHONPATH", "OPENAI_API_KEY", "OPENAI_BASE_URL", "AGENT_SIDECAR_STORE", "AGENT_SIDECAR_LOG")
 
 
@@ -35,7 +34,7 @@ class Workspace:
 
     def echo(self) -> Child:
         """The raw framed echo server."""
-        return self._start((sys.executable, str(_CHECKOUT / "benchmarks" / "raw_echo.py")))
+        return self.python(str(Path(__file__).with_name("raw_echo.py")))
 
     def sidecar(self, durability: Durability = "memory") -> Child:
         """`agent-sidecar serve`, not yet initialized, on a store of its own."""

@@ -9,7 +9,6 @@ from typing import Literal
 from protocol.base import Json, JsonObject, WireModel
 from protocol.errors import WireError
 from protocol.messages import Block, Source, Usage
-from protocol.sessions import SessionInfo
 
 Phase = Literal["beforeRun", "afterRun"]
 
@@ -219,16 +218,3 @@ class RunEvent(WireModel):
     type: str
     data: JsonObject
     """Shaped by `type`: see `EVENTS`."""
-
-
-class SessionUpdated(WireModel):
-    """`session/updated`."""
-
-    session: SessionInfo
-
-
-class SessionClosed(WireModel):
-    """`session/closed`."""
-
-    session_id: str
-    reason: Literal["closed", "deleted"]

@@ -2,7 +2,18 @@
 
 from typing import Final
 
-FEATURES: Final[dict[str, dict[str, bool]]] = {"streaming": {}, "replay": {}, "structuredOutput": {}}
+FEATURES: Final[dict[str, dict[str, bool]]] = {
+    "streaming": {},
+    "replay": {},
+    "structuredOutput": {},
+    "queue": {},
+    "steering": {},
+    "fork": {},
+    "export": {},
+    "reloadConfig": {},
+    "trust": {},
+    "plugins": {},
+}
 """An object a feature; `{}` means supported. A feature that is absent is refused with `capabilityRequired`."""
 
 LIMITS: Final[dict[str, int]] = {"maxMessageBytes": 64 * 1024 * 1024, "maxQueuedRuns": 16, "maxInFlight": 4096}

@@ -4,19 +4,38 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from protocol.base import Empty, Params, WireModel
-from protocol.events import RunEvent, SessionClosed, SessionUpdated
+from protocol.events import RunEvent
 from protocol.lifecycle import CancelParams, InitializeParams, InitializeResult
-from protocol.runs import CancelRunParams, CancelRunResult, RunParams, RunResult
+from protocol.runs import (
+    CancelRunParams,
+    CancelRunResult,
+    RunAccepted,
+    RunParams,
+    RunResult,
+    SteerRunParams,
+    SteerRunResult,
+)
 from protocol.sessions import (
     CreateSessionParams,
     CreateSessionResult,
+    ExportSessionResult,
+    ForkSessionParams,
+    ImportSessionParams,
     ListSessionsParams,
     ListSessionsResult,
     ResumeSessionParams,
     ResumeSessionResult,
+    SessionClosed,
     SessionParams,
+    SessionResult,
+    SessionUpdated,
+    UpdateSessionParams,
+    UpdateSessionResult,
 )
 from protocol.state import (
+    ConfigUpdated,
+    GetEventsParams,
+    GetEventsResult,
     GetHistoryParams,
     GetHistoryResult,
     GetSchemaParams,
@@ -26,6 +45,8 @@ from protocol.state import (
     ListAgentsResult,
     ListModelsResult,
     ListProvidersResult,
+    ReloadConfigResult,
+    TrustFolderParams,
 )
 
 P = TypeVar("P", bound=Params)
@@ -39,6 +60,8 @@ class Method(Generic[P, R]):
     name: str
     params: type[P]
     result: type[R]
+    also: tuple[type[WireModel], ...] = ()
+    """Other shapes that the answer may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +76,23 @@ INITIALIZE: Final = Method("initialize", InitializeParams, InitializeResult)
 CREATE_SESSION: Final = Method("createSession", CreateSessionParams, CreateSessionResult)
 RESUME_SESSION: Final = Method("resumeSession", ResumeSessionParams, ResumeSessionResult)
 CLOSE_SESSION: Final = Method("closeSession", SessionParams, Empty)
+DELETE_SESSION: Final = Method("deleteSession", SessionParams, Empty)
+UPDATE_SESSION: Final = Method("updateSession", UpdateSessionParams, UpdateSessionResult)
+FORK_SESSION: Final = Method("forkSession", ForkSessionParams, SessionResult)
+EXPORT_SESSION: Final = Method("exportSession", SessionParams, ExportSessionResult)
+IMPORT_SESSION: Final = Method("importSession", ImportSessionParams, SessionResult)
 LIST_SESSIONS: Final = Method("listSessions", ListSessionsParams, ListSessionsResult)
-RUN: Final = Method("run", RunParams, RunResult)
+RUN: Final[Method[RunParams, RunResult | RunAccepted]] = Method("run", RunParams, RunResult, also=(RunAccepted,))
 CANCEL_RUN: Final = Method("cancelRun", CancelRunParams, CancelRunResult)
+STEER_RUN: Final = Method("steerRun", SteerRunParams, SteerRunResult)
 GET_STATE: Final = Method("getState", GetStateParams, GetStateResult)
 GET_HISTORY: Final = Method("getHistory", GetHistoryParams, GetHistoryResult)
+GET_EVENTS: Final = Method("getEvents", GetEventsParams, GetEventsResult)
 LIST_AGENTS: Final = Method("listAgents", Empty, ListAgentsResult)
 LIST_MODELS: Final = Method("listModels", Empty, ListModelsResult)
 LIST_PROVIDERS: Final = Method("listProviders", Empty, ListProvidersResult)
+RELOAD_CONFIG: Final = Method("reloadConfig", Empty, ReloadConfigResult)
+TRUST_FOLDER: Final = Method("trustFolder", TrustFolderParams, Empty)
 GET_SCHEMA: Final = Method("getSchema", GetSchemaParams, GetSchemaResult)
 SHUTDOWN: Final = Method("shutdown", Empty, type(None))
 
@@ -68,15 +100,24 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
     INITIALIZE,
     CREATE_SESSION,
     RESUME_SESSION,
-    CLOSE_SESSION,
     LIST_SESSIONS,
+    FORK_SESSION,
+    UPDATE_SESSION,
+    CLOSE_SESSION,
+    DELETE_SESSION,
+    EXPORT_SESSION,
+    IMPORT_SESSION,
     RUN,
     CANCEL_RUN,
+    STEER_RUN,
     GET_STATE,
     GET_HISTORY,
+    GET_EVENTS,
     LIST_AGENTS,
     LIST_MODELS,
     LIST_PROVIDERS,
+    RELOAD_CONFIG,
+    TRUST_FOLDER,
     GET_SCHEMA,
     SHUTDOWN,
 )
@@ -89,22 +130,21 @@ CANCEL_REQUEST: Final = Notification("$/cancelRequest", CancelParams)
 NOTIFICATIONS: Final[tuple[Notification[Any], ...]] = (INITIALIZED, EXIT, CANCEL_REQUEST)
 """Notifications from client to server that are the sidecar's own; LSP's go to its language-server half."""
 
+RUN_EVENT: Final = "run/event"
+SESSION_UPDATED: Final = "session/updated"
+SESSION_CLOSED: Final = "session/closed"
+CONFIG_UPDATED: Final = "config/updated"
+
 SERVER_NOTIFICATIONS: Final[dict[str, type[WireModel]]] = {
-    "run/event": RunEvent,
-    "session/updated": SessionUpdated,
-    "session/closed": SessionClosed,
+    RUN_EVENT: RunEvent,
+    SESSION_UPDATED: SessionUpdated,
+    SESSION_CLOSED: SessionClosed,
+    CONFIG_UPDATED: ConfigUpdated,
 }
 """Notifications from server to client."""
 
 NOT_YET: Final[dict[str, str]] = {
-    "forkSession": "fork",
-    "updateSession": "updateSession",
-    "deleteSession": "deleteSession",
-    "exportSession": "export",
-    "importSession": "export",
-    "steerRun": "steering",
     "resolveRequest": "approvals",
-    "getEvents": "getEvents",
     "explainRun": "explain",
     "listTools": "tools",
     "listApprovalRules": "approvals",
@@ -112,7 +152,5 @@ NOT_YET: Final[dict[str, str]] = {
     "listMemories": "memories",
     "searchMemories": "memories",
     "deleteMemories": "memories",
-    "reloadConfig": "reloadConfig",
-    "trustFolder": "trust",
 }
 """Methods of the contract that this build does not have: method → the feature that it lacks."""

@@ -97,3 +97,29 @@ class CancelRunResult(WireModel):
     """`alreadyFinished`: a known run that has ended. `notRunning`: there is none."""
 
     status: Literal["cancelling", "alreadyFinished", "notRunning"]
+
+
+class RunAccepted(WireModel):
+    """The answer to `run` with `wait: "accepted"`: the run is stored and will end in exactly one way."""
+
+    run_id: str
+    status: Literal["running", "queued"]
+    queue_position: int | None = None
+    """1 for the run that is next."""
+    last_seq: int
+
+
+class SteerRunParams(Params):
+    """Add input to a run under way; it joins the run's next model call."""
+
+    session_id: SessionId
+    expected_run_id: RunId
+    """The run that is meant; another one, or none, is `runNotFound`."""
+    input: RunInput
+
+
+class SteerRunResult(WireModel):
+    """`accepted` false: the run had its answer already; send a new run."""
+
+    run_id: str
+    accepted: bool

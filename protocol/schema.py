@@ -28,6 +28,7 @@ def _models() -> list[type[WireModel]]:
         found[method.params] = None
         if method.result is not type(None):
             found[method.result] = None
+        found.update((shape, None) for shape in method.also)
     found.update((notification.params, None) for notification in NOTIFICATIONS)
     found.update((params, None) for params in SERVER_NOTIFICATIONS.values())
     found.update((data, None) for data in EVENTS.values())
@@ -66,7 +67,10 @@ def json_schema() -> JsonObject:
 
 
 def _result(method: Method[Any, Any], references: dict[type[WireModel], JsonObject]) -> JsonObject:
-    return {"type": "null"} if method.result is type(None) else references[method.result]
+    if method.result is type(None):
+        return {"type": "null"}
+    shapes = [references[shape] for shape in (method.result, *method.also)]
+    return shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
 
 
 def openrpc() -> JsonObject:

@@ -206,3 +206,70 @@ class ListSessionsResult(WireModel):
 
     sessions: tuple[SessionInfo, ...]
     next_cursor: str | None = None
+
+
+class ForkSessionParams(Params):
+    """Make a new session out of a stored one: messages and state are copied, events are not."""
+
+    session_id: SessionId
+    through_run_id: RunId | None = None
+    """Keep this run and what came before it."""
+    before_run_id: RunId | None = None
+    """Keep only what came before this run."""
+    new_session_id: SessionId | None = None
+    ephemeral: bool | None = None
+
+
+class SessionResult(WireModel):
+    """A session in a few lines."""
+
+    session: SessionInfo
+
+
+class UpdateSessionParams(Params):
+    """Change a session's settings, labels or state. Fields that are absent stay as they are."""
+
+    session_id: SessionId
+    title: str | None = None
+    metadata: JsonObject | None = None
+    archived: bool | None = None
+    config_options: JsonObject | None = None
+    """Option id → its new value."""
+    state_patch: JsonObject | None = None
+    """RFC 7386 merge patch of the state bag."""
+    if_revision: int | None = None
+    """Refuse with `revisionConflict` if the session has another revision."""
+
+
+class UpdateSessionResult(WireModel):
+    """The session as it is now."""
+
+    session: SessionInfo
+    config_options: tuple[ConfigOption, ...]
+
+
+class ExportSessionResult(WireModel):
+    """The whole session as one JSON document: `{format: "agent-sidecar/session", version: 1, …}`."""
+
+    document: JsonObject
+
+
+class ImportSessionParams(Params):
+    """Make a session from an exported document."""
+
+    document: JsonObject
+    new_session_id: SessionId | None = None
+    """Default: the id in the document."""
+
+
+class SessionUpdated(WireModel):
+    """`session/updated`: a session's labels or settings have changed."""
+
+    session: SessionInfo
+
+
+class SessionClosed(WireModel):
+    """`session/closed`: a session is no longer open here, or no longer there at all."""
+
+    session_id: str
+    reason: Literal["closed", "deleted"]

@@ -8,7 +8,7 @@ from protocol.agents import AgentInfo, ModelInfo, ProviderTypeInfo
 from protocol.base import Json, JsonObject, Params, WireModel
 from protocol.errors import WireError
 from protocol.messages import Message, Usage
-from protocol.sessions import ActiveRun, PageLimit, PendingRequest, RunId, SessionId, SessionInfo
+from protocol.sessions import ActiveRun, PageLimit, PendingRequest, RunId, SessionId, SessionInfo, WireWarning
 
 StatePart = Literal["session", "run", "queue", "providers", "state", "usage", "pending", "documents", "tools"]
 
@@ -147,3 +147,51 @@ class GetSchemaResult(WireModel):
     """The whole contract as one document."""
 
     schema_: Json = Field(alias="schema")
+
+
+class GetEventsParams(Params):
+    """A page of a session's durable events after a cursor."""
+
+    session_id: SessionId
+    after_seq: int = Field(ge=0)
+    epoch: str | None = None
+    """The epoch that the cursor is of; another one gives status `epochChanged`."""
+    limit: PageLimit = 100
+    types: tuple[str, ...] | None = None
+    """Only events of these types."""
+    wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = None
+    """Wait this long for the first event, if there is none yet."""
+
+
+class GetEventsResult(WireModel):
+    """Events as they were sent, without `prevSeq`."""
+
+    events: tuple[JsonObject, ...]
+    """Each a `RunEvent`."""
+    last_seq: int
+    """The last event of the session; of the page, where there are more."""
+    first_seq: int
+    """The oldest event that is kept."""
+    has_more: bool
+    status: Literal["ok", "truncated", "epochChanged"]
+
+
+class ReloadConfigResult(WireModel):
+    """How many agents there are now, and what was ignored."""
+
+    agents: int
+    warnings: tuple[WireWarning, ...]
+
+
+class ConfigUpdated(WireModel):
+    """`config/updated`: what can be named in a request has changed."""
+
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+class TrustFolderParams(Params):
+    """The user's word on a workspace, passed on by the host."""
+
+    path: str
+    trusted: bool

@@ -16,13 +16,19 @@ class HostTool(StrictModel):
 
     type: Literal["host"] = "host"
     name: ToolName
+    """What the model calls it."""
     title: str | None = None
+    """What people are shown."""
     description: str
+    """What the model is told of it."""
     input_schema: JsonObject
     """JSON Schema of the arguments."""
     kind: str | None = None
+    """What sort of action it is, for people who are asked."""
     approval_mode: ApprovalMode | None = None
+    """Whether each call needs consent."""
     timeout_ms: int | None = Field(default=None, gt=0)
+    """Longest call; default: none."""
 
 
 class RegisteredTool(StrictModel):
@@ -30,7 +36,9 @@ class RegisteredTool(StrictModel):
 
     type: Literal["registered"]
     name: ToolName
+    """Its registered name."""
     approval_mode: ApprovalMode | None = None
+    """Whether each call needs consent."""
 
 
 class AgentTool(StrictModel):
@@ -38,12 +46,19 @@ class AgentTool(StrictModel):
 
     type: Literal["agent"]
     agent: str
+    """The other agent's name."""
     name: ToolName | None = None
+    """What the model calls it; default: the agent's name."""
     description: str | None = None
+    """What the model is told of it; default: the agent's description."""
     arg_name: str | None = None
+    """The name of its one argument, the task."""
     arg_description: str | None = None
+    """What the model is told of that argument."""
     propagate_session: bool | None = None
+    """Whether the other agent works on this session's state."""
     approval_mode: ApprovalMode | None = None
+    """Whether each call needs consent."""
 
 
 class PythonTool(StrictModel):
@@ -51,7 +66,9 @@ class PythonTool(StrictModel):
 
     type: Literal["python"]
     import_: str = Field(alias="import")
+    """`module:function`."""
     approval_mode: ApprovalMode | None = None
+    """Whether each call needs consent."""
 
 
 ToolEntry = HostTool | RegisteredTool | AgentTool | PythonTool

@@ -10,6 +10,7 @@ from providers.api.context import SessionContext
 from providers.api.ports import AgentView
 from providers.api.provider import ContextProvider, ProviderConfig
 from providers.api.session import Session, State
+from providers.project_folders import project_folders
 
 MAX_FILE_BYTES: Final = 64 * 1024
 """Of each file; what is longer is cut, and says so."""
@@ -50,25 +51,10 @@ def read_all(cwd: Path, names: tuple[str, ...]) -> list[str]:
     """The texts of the files that apply to a folder, outermost first."""
     try:
         folders = project_folders(cwd.resolve(strict=True))
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: links in a circle, before Python 3.13
         return []
     texts = (_read(folder / name, root=folders[0]) for folder in folders for name in names)
     return [text for text in texts if text is not None]
-
-
-def project_folders(cwd: Path) -> list[Path]:
-    """The folders from the repository's root down to `cwd`; `cwd` alone outside a repository."""
-    home = Path.home()
-    walked: list[Path] = []
-    for folder in (cwd, *cwd.parents):
-        if folder in home.parents:
-            break
-        walked.append(folder)
-        if (folder / ".git").exists():
-            return walked[::-1]
-        if folder == home:
-            break
-    return [cwd]
 
 
 def _read(path: Path, *, root: Path) -> str | None:
@@ -78,9 +64,9 @@ def _read(path: Path, *, root: Path) -> str | None:
             return None
         with real.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-    except OSError:
+    except (OSError, RuntimeError):
         return None
-    text = data[:MAX_FILE_BYTES].decode("utf-8", errors="replace").replace("\0", "\ufffd").strip()
+    text = data[:MAX_FILE_BYTES].decode("utf-8-sig", errors="replace").replace("\0", "\ufffd").strip()
     if len(data) > MAX_FILE_BYTES:
-        text += f"\n[{path.name} is cut after {MAX_FILE_BYTES // 1024} KiB]"
-    return f"# {path.relative_to(root)}\n\n{text}" if text else None
+        text = text.rstrip("\ufffd") + f"\n[{path.name} is cut after {MAX_FILE_BYTES // 1024} KiB]"
+    return f"# {path.relative_to(root).as_posix()}\n\n{text}" if text else None

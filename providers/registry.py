@@ -21,6 +21,8 @@ class ProviderType:
     description: str
     default_source_id: str | None = None
     """Default: the type's own name."""
+    plugin: str | None = None
+    """What it is called in messages, where it is not ours; `providers/plugins.py` finds these."""
 
     @property
     def is_history(self) -> bool:

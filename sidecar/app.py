@@ -4,8 +4,9 @@ import asyncio
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from protocol.base import JsonObject
 from protocol.lifecycle import InitializeParams
@@ -19,10 +20,14 @@ from sidecar.handshake import Inherited, initialize_result
 from sidecar.models.registry import Models
 from sidecar.options import ServeOptions
 from sidecar.process import Process, Started
+from sidecar.server.delta_merger import DeltaMerger
 from sidecar.server.envelope import notification
+from sidecar.server.event_routes import EventRoutes
 from sidecar.server.validation import validate
+from sidecar.sessions.admission import RunSetup
 from sidecar.sessions.ids import new_id, now
-from sidecar.sessions.manager import Outlet, SessionManager
+from sidecar.sessions.manager import SessionManager
+from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.tickets import Tickets
 from sidecar.stores.base import Owner
@@ -31,6 +36,9 @@ from sidecar.telemetry import LOGGER, configure_logging
 from sidecar.transport.connection import Connection
 from sidecar.transport.writer import WriterLimits
 
+MERGE_FOR_S: Final = 0.05
+"""The longest that a delta is held back for merging."""
+
 
 def serve(options: ServeOptions, start: Inherited) -> int:
     """Serve one client on the inherited descriptors until it is done.
@@ -38,8 +46,22 @@ def serve(options: ServeOptions, start: Inherited) -> int:
     Returns:
         The exit code of the process.
     """
+    _give_big_blocks_back()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(options, start))
+
+
+def _give_big_blocks_back() -> None:
+    """Have the C library return a freed block of a mebibyte or more to the system at once.
+
+    By itself glibc keeps blocks up to the size of the largest that was ever freed: one big message would stay resident.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        mmap_threshold = -3
+        with suppress(OSError, AttributeError):  # another C library has no such setting
+            ctypes.CDLL(None).mallopt(mmap_threshold, 1 << 20)
 
 
 def _loop_factory() -> Any:
@@ -127,11 +149,22 @@ def start_services(
         for warning in loaded.warnings:
             LOGGER.warning("%s", warning)
     secrets = {name: value.get_secret_value() for name, value in (block.secrets or {}).items()} if block else {}
-    services = build_services(config, config_error, connection, documents, instance_id, secrets)
+    events = EventRoutes(connection.send, is_host=_is_host(params))
+    services = build_services(
+        config,
+        config_error,
+        connection,
+        events,
+        documents,
+        instance_id,
+        secrets,
+        opted_out=frozenset((block.opt_out_events or ()) if block else ()),
+    )
     services.sessions.default_cwd = default_cwd(params)
     return Started(
         result=initialize_result(raw, instance_id),
         services=services,
+        events=events,
         process_id=params.process_id,
         is_editor=bool(params.capabilities.get("textDocument") or params.capabilities.get("workspace")),
         max_message_bytes=(block.max_message_bytes if block else None) or config.limits.max_outbound_bytes,
@@ -142,9 +175,12 @@ def build_services(
     config: Config,
     config_error: SidecarError | None,
     connection: Connection,
+    events: EventRoutes,
     documents: Documents,
     instance_id: str,
     secrets: dict[str, str],
+    *,
+    opted_out: frozenset[str],
 ) -> Services:
     """The parts of the sidecar, put together. Nothing is opened, no model is called."""
     catalog = AgentCatalog(config.agents, default_agent=config.default_agent)
@@ -157,13 +193,20 @@ def build_services(
         place=store.path or "the default store",
     )
 
-    def send_event(envelope: JsonObject) -> None:
-        connection.send(notification("run/event", envelope))
+    def notify(method: str, params: JsonObject) -> None:
+        connection.send(notification(method, params))
 
+    merger = DeltaMerger(
+        events.send,
+        connection.queued_bytes,
+        merge_above=config.limits.writer_drain_bytes // 4,
+        later=lambda flush: asyncio.get_running_loop().call_later(MERGE_FOR_S, flush),
+    )
+    tickets = Tickets()
     sessions = SessionManager(
         stores,
         catalog,
-        Outlet(send_event, connection.drain),
+        Outlet(merger.send, connection.drain, notify, opted_out),
         cache_bytes=config.limits.history_cache_bytes,
         hook_timeout_ms=config.limits.provider_timeout_ms,
         max_turns=config.limits.max_turns,
@@ -173,11 +216,24 @@ def build_services(
         sessions=sessions,
         catalog=catalog,
         models=models,
-        tickets=Tickets(),
+        tickets=tickets,
         documents=documents,
-        keep_event_runs=store.keep_event_runs,
+        run_setup=RunSetup(
+            models=models,
+            outlet=sessions.outlet,
+            tickets=tickets,
+            keep_event_runs=store.keep_event_runs,
+            max_queued=config.limits.max_queued_runs,
+            max_queued_total=config.limits.max_queued_runs_total,
+        ),
         config_error=config_error,
     )
+
+
+def _is_host(params: InitializeParams) -> bool:
+    """Whether the client speaks our protocol, which its block says; a plain editor does not."""
+    options = params.initialization_options
+    return options is not None and "sidecar" in options.model_fields_set
 
 
 def default_cwd(params: InitializeParams) -> str:

@@ -93,7 +93,7 @@ def initialize_result(params: JsonObject, instance_id: str, limits: dict[str, in
             "features": FEATURES,
             "limits": limits,
             "schemaHash": _schema_hash(),
-            "commands": [],
+            "commands": capabilities["executeCommandProvider"]["commands"],
         }
     }
     return {"capabilities": capabilities, "serverInfo": {"name": "agent-sidecar", "version": VERSION}}
@@ -271,7 +271,7 @@ def _member(value: Any, *names: str) -> Any:
 
 def _schema_hash() -> str:
     try:
-        with open(_SCHEMA_HASH, encoding="ascii") as file:
+        with open(_SCHEMA_HASH, encoding="utf-8") as file:
             return file.read().strip()
     except FileNotFoundError:
         return ""

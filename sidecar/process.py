@@ -8,9 +8,13 @@ from typing import Final
 from protocol.base import JsonObject
 from protocol.state import DocumentState
 from sidecar.errors import SidecarError
+from sidecar.handlers.reload_config import reload
 from sidecar.handlers.services import Documents, Services
+from sidecar.lsp.commands import Commands
 from sidecar.lsp.half import LspHalf
 from sidecar.options import ServeOptions
+from sidecar.server.editor import Editor, SidecarCalls
+from sidecar.server.event_routes import EventRoutes
 from sidecar.server.server import Server
 from sidecar.telemetry import LOGGER
 from sidecar.transport import signals
@@ -29,6 +33,7 @@ class Started:
 
     result: JsonObject
     services: Services
+    events: EventRoutes
     process_id: int | None
     is_editor: bool
     """The client is a language client: its documents will be synced."""
@@ -56,6 +61,10 @@ class _OpenDocuments:
             for document in self._half.documents()
         )
 
+    def text(self, uri: str) -> tuple[str, int] | None:
+        """Text and version of one, unsaved changes included; `None` if it is not open."""
+        return self._half.text(uri)
+
 
 class Process:
     """Serves one client. `run` is called once."""
@@ -77,6 +86,7 @@ class Process:
         self._exit: asyncio.Future[_Exit] = asyncio.get_running_loop().create_future()
         self._parent = ParentWatch(self.client_gone)
         self._background: set[asyncio.Task[None]] = set()
+        self._reload_is_waiting = False
 
     async def run(self, answered: JsonObject | None) -> int:
         """Serve until something ends it.
@@ -128,6 +138,20 @@ class Process:
         """Nobody reads any more."""
         self._end(_Exit(1, why, client_reads=False))
 
+    def configuration_changed(self) -> None:
+        """Read the configuration again; requests for it that come meanwhile are one."""
+        if self._services is not None and not self._reload_is_waiting:
+            self._reload_is_waiting = True
+            self._spawn(self._reload(self._services))
+
+    async def _reload(self, services: Services) -> None:
+        self._reload_is_waiting = False
+        try:
+            for warning in (await reload(services)).warnings:
+                LOGGER.warning("%s", warning.message)
+        except SidecarError as error:
+            LOGGER.warning("the configuration stays as it was: %s", error.message)
+
     # ---- the one way out ------------------------------------------------------------------------------------------
 
     def _on_signal(self, number: int) -> None:
@@ -151,7 +175,7 @@ class Process:
                 await self._server.settle(PERSIST_S)
                 if self._services is not None:
                     await self._services.sessions.close_all()
-                    await self._services.models.aclose()
+                    await self._services.workspaces.aclose()
         except TimeoutError:
             LOGGER.warning("not everything could be stored within %s seconds", PERSIST_S)
         except SidecarError as error:
@@ -167,6 +191,8 @@ class Process:
         self._services = started.services
         self._server.max_outbound_bytes = started.max_message_bytes
         self._half.initialize(params)
+        calls = SidecarCalls(self._server.inside.call, started.events)
+        self._half.serve(Commands(calls, Editor(self._connection.send, self._server.reverse), params))
         if started.is_editor:
             self._half.start_loading()
         if started.process_id is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from protocol.agents import RunOptions
+from protocol.base import JsonObject
 from protocol.messages import Message, Source
 
 
@@ -45,11 +46,16 @@ class SessionContext:
         input_messages: Sequence[Message],
         options: RunOptions,
         service_session_id: str | None = None,
+        properties: JsonObject | None = None,
     ) -> None:
         self.session_id = session_id
         self.service_session_id = service_session_id
         self.input_messages: tuple[Message, ...] = tuple(input_messages)
         self.options = options
+        self.properties: JsonObject = properties or {}
+        """What the host says of this run; stored nowhere."""
+        self.run_messages: tuple[Message, ...] = ()
+        """Messages that the run itself puts before the input, and that are not kept."""
         self.context_messages: dict[str, Sequence[Message]] = {}
         self.instructions: list[Instruction] = []
         self.response: Response | None = None

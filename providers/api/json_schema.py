@@ -1,5 +1,6 @@
 """Checks values against JSON Schemas. Schemas come from outside: nothing they refer to is ever fetched."""
 
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -17,6 +18,16 @@ def schema_problem(schema: JsonObject) -> str | None:
     return None
 
 
+def dangling_reference(schema: JsonObject) -> str | None:
+    """The first `$ref` that names no entry of the schema's own `$defs` or `definitions`; `None` if all do."""
+    for reference in _references(schema):
+        _, section, name, *_ = [*reference.split("/"), "", "", ""]
+        definitions: object = schema.get(section) if section in {"$defs", "definitions"} else None
+        if not reference.startswith("#/") or not isinstance(definitions, dict) or name not in definitions:
+            return reference
+    return None
+
+
 def value_problem(schema: JsonObject, value: Any) -> str | None:
     """Why `value` does not follow `schema`, in a few words; `None` if it does. May take long: call it off the loop."""
     from referencing.exceptions import Unresolvable
@@ -25,7 +36,21 @@ def value_problem(schema: JsonObject, value: Any) -> str | None:
         error = next(_validator()(schema).iter_errors(value), None)
     except Unresolvable:
         return "the schema refers to something that is not in it"
+    except RecursionError:
+        return "the schema refers to itself without an end"
     return None if error is None else f"{error.json_path}: {error.message[:200]}"
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        fields = cast("JsonObject", part)
+        if isinstance(fields.get("$ref"), str):
+            yield fields["$ref"]
+        for item in fields.values():
+            yield from _references(item)
+    elif isinstance(part, list):
+        for item in cast("list[Any]", part):
+            yield from _references(item)
 
 
 @lru_cache(maxsize=1)

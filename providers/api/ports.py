@@ -1,6 +1,7 @@
 """What a provider is given: Protocols and the plain values they speak in. Nothing here does anything."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -119,20 +120,28 @@ class ChatAnswer:
 
 
 async def ask(client: ChatClient, request: ChatRequest) -> ChatAnswer:
-    """Make a call and join its answer."""
+    """Make a call and join its answer.
+
+    Raises:
+        ValueError: the answer has no ending.
+        Exception: what `ChatClient.stream` raises.
+    """
     text: list[str] = []
     calls: list[FunctionCallBlock] = []
-    finish = Finished("stop")
-    async for update in client.stream(request):
-        match update:
-            case TextDelta():
-                text.append(update.text)
-            case CallRequested():
-                calls.append(update.call)
-            case Finished():
-                finish = update
-            case _:
-                pass
+    finish: Finished | None = None
+    async with aclosing(client.stream(request)) as updates:
+        async for update in updates:
+            match update:
+                case TextDelta():
+                    text.append(update.text)
+                case CallRequested():
+                    calls.append(update.call)
+                case Finished():
+                    finish = update
+                case _:
+                    pass
+    if finish is None:
+        raise ValueError("the answer ended without an ending")
     return ChatAnswer("".join(text), finish, tuple(calls))
 
 

@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from protocol.base import JsonObject
+from providers.api.json_value import plain_json
 
 State = dict[str, Any]
 """A provider's own corner of the state bag: plain JSON values."""
@@ -30,17 +31,23 @@ class Session:
         return cast("State", value)
 
     def to_dict(self) -> JsonObject:
-        """The session as plain JSON. Objects with a `type` key are data like any other."""
+        """The session as plain JSON, sharing nothing with it. Objects with a `type` key are data like any other.
+
+        Raises:
+            ValueError: the state holds something that is no JSON; the message names where.
+        """
         return {
             "type": "session",
             "session_id": self.session_id,
             "service_session_id": self.service_session_id,
-            "state": self.state,
+            "state": plain_json(self.state, "state"),
         }
 
     @classmethod
     def from_dict(cls, data: JsonObject) -> "Session":
         """The session that `to_dict` described."""
         return cls(
-            data["session_id"], state=dict(data.get("state") or {}), service_session_id=data.get("service_session_id")
+            data["session_id"],
+            state=plain_json(data.get("state") or {}, "state"),
+            service_session_id=data.get("service_session_id"),
         )

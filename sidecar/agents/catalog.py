@@ -27,6 +27,8 @@ class ResolvedAgent:
 
     name: str
     spec: AgentSpec
+    is_inline: bool = False
+    """It came over the wire, not from a configuration."""
 
 
 class AgentCatalog:
@@ -47,7 +49,7 @@ class AgentCatalog:
             CapabilityRequired: the agent needs what this build does not have.
         """
         if isinstance(agent, AgentSpec):
-            resolved = ResolvedAgent(agent.name or "inline", agent)
+            resolved = ResolvedAgent(agent.name or "inline", agent, is_inline=True)
         else:
             name = agent if agent is not None else self._default_agent
             if name not in self._agents:

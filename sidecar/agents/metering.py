@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final
 
 from protocol.messages import Usage
 from providers.api.ports import (
@@ -15,7 +16,7 @@ from providers.api.ports import (
     TextDelta,
 )
 
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_A_TOKEN: Final = 4
 
 
 def estimate_tokens(*texts: str) -> int:
@@ -52,20 +53,26 @@ class MeteredClient:
         return self._client.traits
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatUpdate, None]:
-        """The client's own stream, counted at its end."""
+        """The client's own stream, counted at its end. One that is cut counts too, by estimate: hosts pay for it."""
         written = 0
-        async with aclosing(self._client.stream(request)) as updates:
-            async for update in updates:
-                match update:
-                    case TextDelta(text) | ReasoningDelta(text):
-                        written += len(text)
-                    case CallRequested(call):
-                        written += len(call.name) + len(str(call.arguments))
-                    case Finished():
-                        self._meter.add(update.usage or _estimate(request, written))
-                    case _:
-                        pass
-                yield update
+        counted = False
+        try:
+            async with aclosing(self._client.stream(request)) as updates:
+                async for update in updates:
+                    match update:
+                        case TextDelta(text) | ReasoningDelta(text):
+                            written += len(text)
+                        case CallRequested(call):
+                            written += len(call.name) + len(str(call.arguments))
+                        case Finished():
+                            counted = True
+                            self._meter.add(update.usage or _estimate(request, written))
+                        case _:
+                            pass
+                    yield update
+        finally:
+            if written and not counted:
+                self._meter.add(_estimate(request, written))
 
 
 def _estimate(request: ChatRequest, written: int) -> Usage:

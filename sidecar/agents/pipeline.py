@@ -1,16 +1,17 @@
 """Calls the providers around a run: before in order, after in reverse, each within its time limit and its policy."""
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+import weakref
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
-
-from pydantic_core import from_json, to_json
+from typing import Literal
 
 from protocol.base import JsonObject
 from protocol.messages import Message
 from providers.api.context import Instruction, SessionContext
+from providers.api.json_value import plain_json
 from providers.api.ports import AgentView
 from providers.api.session import Session, State
 from sidecar.agents.metering import estimate_tokens
@@ -19,8 +20,7 @@ from sidecar.agents.sink import Draft, RunSink
 from sidecar.errors import ProviderFailed, SidecarError, new_error_id
 from sidecar.telemetry import log_failure
 
-FAILURE_HOOKS_TIMEOUT_S: Final = 2.0
-"""For all failure hooks of a run together: the answer waits for them."""
+Phase = Literal["beforeRun", "afterRun"]
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Pipeline:
         stats: dict[str, HookStats],
     ) -> None:
         self._plan = plan
-        self._agent = agent
+        self._agent = weakref.proxy(agent)  # it holds us: a cycle would keep a run's texts until some late collection
         self._session = session
         self._context = context
         self._sink = sink
@@ -71,109 +71,127 @@ class Pipeline:
             await self._hook(bound, "afterRun", bound.provider.after_run)
 
     async def failed(self, error: Exception, partial_text: str) -> None:
-        """Tell every provider that had begun. What goes wrong here is logged only."""
-        for bound in reversed(self._entered):
-            try:
-                await bound.provider.on_failure(
-                    agent=self._agent,
-                    session=self._session,
-                    context=self._context,
-                    state=self._session.state_of(bound.state_key),
-                    error=error,
-                    partial_text=partial_text,
-                )
-            except Exception as problem:  # a hook of somebody's provider must not hide the run's own error
-                log_failure(f"failure hook of provider {bound.source_id!r}", problem, new_error_id())
+        """Tell every provider that had begun, all at once: one that hangs keeps no other from hearing of it."""
+        await asyncio.gather(*(self._tell_failure(bound, error, partial_text) for bound in reversed(self._entered)))
+
+    async def _tell_failure(self, bound: BoundProvider, error: Exception, partial_text: str) -> None:
+        try:
+            await bound.provider.on_failure(
+                agent=self._agent,
+                session=self._session,
+                context=self._context,
+                state=self._session.state_of(bound.state_key),
+                error=error,
+                partial_text=partial_text,
+            )
+        except Exception as problem:  # a hook of somebody's provider must not hide the run's own error
+            log_failure(f"failure hook of provider {bound.source_id!r}", problem, new_error_id())
 
     def messages(self) -> list[Message]:
         """What the model sees: context in list order around the input."""
         context = self._context
-        first = [bound.source_id for bound in self._plan.providers if bound.position == "before_input"]
         last = [bound.source_id for bound in self._plan.providers if bound.position == "after_input"]
+        listed = [bound.source_id for bound in self._plan.providers]
+        first = [source for source in dict.fromkeys((*listed, *context.context_messages)) if source not in last]
         return [
             *(message for source in first for message in context.context_messages.get(source, ())),
+            *context.run_messages,
             *context.input_messages,
             *(message for source in last for message in context.context_messages.get(source, ())),
         ]
 
     async def _hook(
-        self, bound: BoundProvider, phase: str, hook: Callable[..., Awaitable[None]]
+        self, bound: BoundProvider, phase: Phase, hook: Callable[..., Awaitable[None]]
     ) -> SidecarError | None:
-        """Call one hook; undo what it wrote if it fails. Exactly one event tells how it ended."""
+        """Call one hook; undo what it wrote if it fails or is stopped. Exactly one event tells how it ended."""
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
         started = time.perf_counter()
         undo = _Undo(self._session, self._context, bound)
         failure: SidecarError | None = None
         try:
+            state = self._session.state_of(bound.state_key)
+            undo.remember_state()
             await _within(
-                bound.timeout_ms,
-                hook(
-                    agent=self._agent,
-                    session=self._session,
-                    context=self._context,
-                    state=self._session.state_of(bound.state_key),
-                ),
+                bound.timeout_ms, hook(agent=self._agent, session=self._session, context=self._context, state=state)
             )
+            undo.check_state()
         except Exception as error:
             failure = _failure(bound, phase, error)
             undo.restore()
-        spent = (time.perf_counter() - started) * 1000
-        self._tell(bound, phase, spent, undo.added(), failure)
+        except asyncio.CancelledError:
+            undo.restore()
+            stopped = ProviderFailed(bound.source_id, phase, "the run was stopped")
+            self._stage(bound, phase, (time.perf_counter() - started) * 1000, stopped, {})
+            raise
+        self._stage(bound, phase, (time.perf_counter() - started) * 1000, failure, undo.added())
+        if failure is not None and (phase == "afterRun" or bound.on_error == "warn"):
+            self._sink.warn(failure.kind, failure.message, source_id=bound.source_id)
         return failure
 
-    def _tell(
-        self, bound: BoundProvider, phase: str, spent_ms: float, added: JsonObject, failure: SidecarError | None
+    def _stage(
+        self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, added: JsonObject
     ) -> None:
+        """Note how a hook ended, and stage its one durable event."""
         stats = self._stats.setdefault(bound.source_id, HookStats())
         if phase == "beforeRun":
             stats.last_before_ms = spent_ms
         else:
             stats.last_after_ms = spent_ms
+        stats.last_error = failure.message if failure is not None else None
         data: JsonObject = {
             "sourceId": bound.source_id,
             "type": bound.type,
             "phase": phase,
             "durationMs": round(spent_ms, 3),
         }
-        if failure is None:
-            stats.last_error = None
-            if phase == "beforeRun":
-                data["added"] = added
-            self._sink.stage(Draft("provider.completed", data))
+        if failure is not None:
+            data["error"] = {"kind": failure.kind, "message": failure.message}
+            self._sink.stage(Draft("provider.failed", data))
             return
-        stats.last_error = failure.message
-        data["error"] = {"kind": failure.kind, "message": failure.message}
-        self._sink.stage(Draft("provider.failed", data))
-        if phase == "afterRun" or bound.on_error == "warn":
-            self._sink.warn(failure.kind, failure.message, source_id=bound.source_id)
+        if phase == "beforeRun":
+            data["added"] = added
+        self._sink.stage(Draft("provider.completed", data))
 
 
 class _Undo:
-    """What a hook may write, as it was before."""
+    """What a hook may write, as it was before: its own state in depth, the rest of the bag by its keys."""
 
     def __init__(self, session: Session, context: SessionContext, bound: BoundProvider) -> None:
         self._session = session
         self._context = context
         self._bound = bound
-        self._state = to_json(session.state_of(bound.state_key))
+        self._bag = dict(session.state)
+        self._own: str | None = None
         self._instructions = len(context.instructions)
-        self._messages: Sequence[Message] | None = context.context_messages.get(bound.source_id)
+        self._messages = dict(context.context_messages)
+
+    def remember_state(self) -> None:
+        """Keep the provider's own state. Raises where an earlier hook has left something that is no JSON in it."""
+        self._own = self._dumped()
+
+    def check_state(self) -> None:
+        """Refuse state that could not be stored: it would take the whole run's writes with it."""
+        self._dumped()
 
     def restore(self) -> None:
         """Put everything back."""
-        state: State = self._session.state_of(self._bound.state_key)
+        state = self._session.state
         state.clear()
-        state.update(from_json(self._state))
+        state.update(self._bag)
+        if self._own is not None:
+            state[self._bound.state_key] = json.loads(self._own)
         del self._context.instructions[self._instructions :]
-        if self._messages is None:
-            self._context.context_messages.pop(self._bound.source_id, None)
-        else:
-            self._context.context_messages[self._bound.source_id] = self._messages
+        self._context.context_messages.clear()
+        self._context.context_messages.update(self._messages)
 
     def added(self) -> JsonObject:
         """How much has been added since."""
         instructions: list[Instruction] = self._context.instructions[self._instructions :]
-        messages = self._context.context_messages.get(self._bound.source_id, ())[len(self._messages or ()) :]
+        messages = [
+            message
+            for source, known in self._context.context_messages.items()
+            for message in known[len(self._messages.get(source, ())) :]
+        ]
         texts = (*(instruction.text for instruction in instructions), *(message.text for message in messages))
         return {
             "instructions": len(instructions),
@@ -183,17 +201,45 @@ class _Undo:
             "tokens": estimate_tokens(*texts),
         }
 
+    def _dumped(self) -> str:
+        state = self._session.state_of(self._bound.state_key)
+        try:
+            return json.dumps(state, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            raise _UnstorableState(self._bound.state_key, state) from None
+
+
+class _UnstorableState(Exception):
+    """A provider's state holds what is no JSON; the message names where it stands."""
+
+    def __init__(self, key: str, state: State) -> None:
+        try:
+            plain_json(state, key)
+            super().__init__(f"state {key!r} is no JSON")
+        except ValueError as error:
+            super().__init__(str(error))
+
+
+class _TookTooLong(Exception):
+    """A hook's own time limit has passed; a `TimeoutError` may also be of the hook's own making."""
+
 
 async def _within(timeout_ms: int, hook: Awaitable[None]) -> None:
-    async with asyncio.timeout(timeout_ms / 1000):
-        await hook
+    limit = asyncio.timeout(timeout_ms / 1000)
+    try:
+        async with limit:
+            await hook
+    except TimeoutError as error:
+        raise (_TookTooLong() if limit.expired() else error) from None
 
 
-def _failure(bound: BoundProvider, phase: str, error: Exception) -> SidecarError:
+def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarError:
     """What is told of a failure: our own errors in full, others by name only, because their text may hold anything."""
     if isinstance(error, SidecarError):
         why = error.message
-    elif isinstance(error, TimeoutError):
+    elif isinstance(error, _UnstorableState):
+        why = str(error)
+    elif isinstance(error, _TookTooLong):
         why = f"it took longer than {bound.timeout_ms} ms"
     else:
         why = type(error).__name__

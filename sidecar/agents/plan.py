@@ -1,7 +1,7 @@
 """A session's agent, made ready to run: its providers built, its instructions and options merged. Immutable."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,12 +10,13 @@ from pydantic import ValidationError
 from protocol.agents import ProviderEntry, RunOptions
 from protocol.base import JsonObject
 from providers.api.provider import ContextProvider, HistoryProvider, ProviderConfig, Surroundings
-from providers.registry import DEFAULT_HISTORY_ID, NOT_YET, REGISTRY, ProviderType
+from providers.registry import NOT_YET, REGISTRY, ProviderType
 from sidecar.agents.catalog import ResolvedAgent
-from sidecar.errors import CapabilityRequired, ConfigInvalid, ProviderNotFound
+from sidecar.errors import CapabilityRequired, ConfigInvalid, SidecarError
 
 DEFAULT_MAX_TURNS: Final = 40
 DEFAULT_HOOK_TIMEOUT_MS: Final = 60_000
+_NO_PLUGINS: Final[Mapping[str, ProviderType]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def make_plan(
     hook_timeout_ms: int = DEFAULT_HOOK_TIMEOUT_MS,
     max_turns: int = DEFAULT_MAX_TURNS,
     with_history: bool = True,
+    plugins: Mapping[str, ProviderType] = _NO_PLUGINS,
 ) -> AgentPlan:
     """Put an agent and a session's settings together.
 
@@ -79,18 +81,21 @@ def make_plan(
         hook_timeout_ms: Time limit of a provider hook whose entry names none.
         max_turns: Model calls in a run, unless the agent says otherwise.
         with_history: Whether a history is added where the agent has none that loads.
+        plugins: Provider types beyond those of the registry.
 
     Raises:
-        ConfigInvalid: two providers share an id, two histories load, a key or a value is refused.
-        ProviderNotFound: a provider type is unknown.
+        ConfigInvalid: a provider type is unknown, two providers share an id or a state key, two histories load, a key
+            or a value is refused.
         CapabilityRequired: a provider type, or a field, is of a later version.
     """
     spec = agent.spec
     entries = merge_entries(spec.context_providers or (), settings.context_providers)
-    bound = [_bind(entry, surroundings, hook_timeout_ms) for entry in entries]
+    bound = [_bind(entry, surroundings, hook_timeout_ms, plugins) for entry in entries]
+    added: BoundProvider | None = None
     if with_history and not any(_loads(provider) for provider in bound):
-        bound.insert(0, _bind(ProviderEntry(type="history"), surroundings, hook_timeout_ms))
-    _refuse_clashes(bound)
+        added = _bind(ProviderEntry(type="history"), surroundings, hook_timeout_ms)
+        bound.insert(0, added)
+    _refuse_clashes(bound, added)
     options = spec.options or RunOptions()
     return AgentPlan(
         name=agent.name,
@@ -108,7 +113,7 @@ def merge_entries(agents: Sequence[ProviderEntry], sessions: Sequence[ProviderEn
     merged = list(agents)
     places = {source_id_of(entry): index for index, entry in enumerate(merged)}
     for entry in sessions:
-        index = places.get(source_id_of(entry))
+        index = places.pop(source_id_of(entry), None)  # a second one of that id is no replacement, but a clash
         if index is None:
             merged.append(entry)
         else:
@@ -122,12 +127,17 @@ def source_id_of(entry: ProviderEntry) -> str:
     return entry.source_id or (kind.default_source_id if kind else None) or entry.type
 
 
-def _bind(entry: ProviderEntry, surroundings: Surroundings, hook_timeout_ms: int) -> BoundProvider:
-    kind = _type_of(entry)
+def _bind(
+    entry: ProviderEntry,
+    surroundings: Surroundings,
+    hook_timeout_ms: int,
+    plugins: Mapping[str, ProviderType] = _NO_PLUGINS,
+) -> BoundProvider:
+    kind = plugins.get(entry.type) or _type_of(entry)
     if entry.independent:
         raise CapabilityRequired("independentProviders", f"provider {source_id_of(entry)!r} with independent")
     source_id = source_id_of(entry)
-    provider = kind.factory(source_id, _config(entry, kind, source_id), surroundings)
+    provider = _made(entry, kind, source_id, surroundings)
     return BoundProvider(
         type=entry.type,
         source_id=source_id,
@@ -140,6 +150,20 @@ def _bind(entry: ProviderEntry, surroundings: Surroundings, hook_timeout_ms: int
     )
 
 
+def _made(entry: ProviderEntry, kind: ProviderType, source_id: str, surroundings: Surroundings) -> ContextProvider:
+    try:
+        return kind.factory(source_id, _config(entry, kind, source_id), surroundings)
+    except SidecarError:
+        raise
+    except Exception as error:
+        if kind.plugin is None:
+            raise
+        raise ConfigInvalid(
+            f"provider {source_id!r}: the plug-in {kind.plugin!r} cannot be made: {type(error).__name__}",
+            key="contextProviders.type",
+        ) from error
+
+
 def _type_of(entry: ProviderEntry) -> ProviderType:
     kind = REGISTRY.get(entry.type)
     if kind is not None:
@@ -147,9 +171,10 @@ def _type_of(entry: ProviderEntry) -> ProviderType:
     if entry.type in NOT_YET:
         raise CapabilityRequired(f"providers.{entry.type}", f"provider type {entry.type!r}")
     near = difflib.get_close_matches(entry.type, REGISTRY, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ProviderNotFound(
-        f"no provider type {entry.type!r}{hint} listProviders names them", type=entry.type, known=sorted(REGISTRY)
+    hint = f"did you mean {near[0]!r}?" if near else f"the types are {', '.join(sorted(REGISTRY))}"
+    raise ConfigInvalid(
+        f"provider {source_id_of(entry)!r}: there is no provider type {entry.type!r}; {hint}",
+        key="contextProviders.type",
     )
 
 
@@ -166,29 +191,31 @@ def _keys(model: type[ProviderConfig]) -> list[str]:
 
 
 def invalid_config(error: ValidationError, what: str, known: Sequence[str], *, prefix: str = "") -> ConfigInvalid:
-    """The first fault that pydantic found, as an error that names the key and the nearest valid one."""
-    fault = error.errors(include_url=False, include_input=False)[0]
+    """The first fault, an unknown key before all others, as an error that names the key and the nearest valid one."""
+    faults = error.errors(include_url=False, include_input=False)
+    fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     key = ".".join(str(part) for part in (prefix, *fault["loc"]) if part != "")
     hint = ""
     if fault["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; valid keys: {', '.join(known) or 'none'}"
-    return ConfigInvalid(f"{what}: {key}: {fault['msg']}{hint}", key=key)
+    return ConfigInvalid(f"{what}: {key}: {fault['msg'].removeprefix('Value error, ')}{hint}", key=key)
 
 
 def _loads(bound: BoundProvider) -> bool:
     return isinstance(bound.provider, HistoryProvider) and bound.provider.load_messages
 
 
-def _refuse_clashes(providers: Sequence[BoundProvider]) -> None:
+def _refuse_clashes(providers: Sequence[BoundProvider], added: BoundProvider | None) -> None:
+    """`added`: the history that nobody asked for."""
     by_id: dict[str, BoundProvider] = {}
     by_state: dict[str, BoundProvider] = {}
     for bound in providers:
         other = by_id.setdefault(bound.source_id, bound)
         if other is not bound:
-            added = " (added by itself where no other history loads)" if bound.source_id == DEFAULT_HISTORY_ID else ""
+            why = "" if other is not added else " (the history is added by itself where no other one loads)"
             raise ConfigInvalid(
-                f"two providers have the source id {bound.source_id!r}: types {other.type!r} and {bound.type!r}{added};"
+                f"two providers have the source id {bound.source_id!r}: types {other.type!r} and {bound.type!r}{why};"
                 " give one of them another sourceId",
                 key="sourceId",
             )

@@ -1,6 +1,5 @@
 """Runs an agent once: providers, model calls until there is an answer, providers again. Knows no store, no wire."""
 
-import secrets
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -30,7 +29,8 @@ from providers.api.ports import (
     TextDelta,
 )
 from providers.api.session import Session
-from sidecar.agents.metering import Meter, MeteredClient
+from sidecar.agents.metering import MeteredClient
+from sidecar.agents.output import MessageWriter, Progress, new_message_id
 from sidecar.agents.pipeline import HookStats, Pipeline
 from sidecar.agents.plan import AgentPlan
 from sidecar.agents.sink import Draft, RunSink
@@ -73,34 +73,10 @@ class RunRequest:
     run_instructions: str | None = None
     response_schema: JsonObject | None = None
     client_kwargs: JsonObject = field(default_factory=dict[str, Any])
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a run has come: read by whoever must end it early."""
-
-    stage: str = "starting"
-    meter: Meter = field(default_factory=Meter)
-    messages: list[Message] = field(default_factory=list[Message])
-    """Whole messages of the output, all of them stored or on their way to the store."""
-    partial_id: str | None = None
-    partial: list[str] = field(default_factory=list[str])
-    """Text of the message that is being written."""
-    answered: bool = False
-    """The last message is there: only hooks are still running."""
-    stop_reason: str = "endTurn"
-    value: Any = None
-    value_error: str | None = None
-
-    @property
-    def partial_text(self) -> str:
-        """The text that was cut, if the run ends now."""
-        return "".join(self.partial)
-
-    @property
-    def text(self) -> str:
-        """The text of the output's messages."""
-        return "".join(message.text for message in self.messages if message.role == "assistant")
+    context_messages: tuple[Message, ...] = ()
+    """Messages of the run itself that stand before the input and are not kept."""
+    properties: JsonObject = field(default_factory=dict[str, Any])
+    """What the host says of this run; stored nowhere."""
 
 
 class Execution:
@@ -122,12 +98,16 @@ class Execution:
         self._models = models
         self._sink = sink
         self._client: ChatClient | None = None
+        self._steering: list[Message] = []
+        self._takes_steering = True
         self._context = SessionContext(
             session_id=context_session_id,
             input_messages=request.input_messages,
             options=request.options,
             service_session_id=session.service_session_id,
+            properties=request.properties,
         )
+        self._context.run_messages = request.context_messages
         self._pipeline = Pipeline(plan, self, session, self._context, sink, stats)
 
     @property
@@ -163,10 +143,9 @@ class Execution:
             await self._sink.commit()
         progress.stage = "model"
         await self._loop(self._client, self._pipeline.messages())
-        if request.response_schema is not None:
-            last = next((message.text for message in reversed(progress.messages) if message.text.strip()), "")
-            progress.value, progress.value_error = await parse_value(last, request.response_schema)
         progress.answered = True
+        if request.response_schema is not None:
+            await self._parse(request.response_schema)
         progress.stage = "afterRun"
         self._context.response = Response(tuple(progress.messages), progress.text)
         await self._pipeline.after()
@@ -176,36 +155,70 @@ class Execution:
         """Give every provider that had begun the error and the partial text."""
         await self._pipeline.failed(error, self.progress.partial_text)
 
+    def steer(self, messages: Sequence[Message]) -> bool:
+        """Let input join the next model call. False: no model call will come any more."""
+        if self._takes_steering:
+            self._steering.extend(messages)
+        return self._takes_steering
+
+    def take_steering(self) -> tuple[Message, ...]:
+        """The input that has not joined a model call; it is the caller's now."""
+        taken = tuple(self._steering)
+        self._steering.clear()
+        return taken
+
+    def unsteer(self, messages: Sequence[Message]) -> None:
+        """Take input back that could not be stored."""
+        self._steering = [message for message in self._steering if message not in messages]
+
+    async def _join_steering(self) -> None:
+        joining = self.take_steering()
+        if joining:
+            self.progress.transcript.extend(joining)
+            self._context.input_messages += joining
+            await self._sink.commit(*map(completed_draft, joining))
+
+    async def _parse(self, schema: JsonObject) -> None:
+        """Read the last text as a value."""
+        progress = self.progress
+        said = (message.text for message in reversed(progress.messages) if message.role == "assistant")
+        last = next((text for text in said if text.strip()), "")
+        progress.value_error = "the run was stopped before its answer was read"
+        progress.value, progress.value_error = await parse_value(last, schema)
+
     async def _loop(self, client: ChatClient, messages: list[Message]) -> None:
         """Call the model until it answers without calls. This build offers no tools: each call gets an error result."""
         truncated = 0
-        for _ in range(self._plan_turns()):
-            finish, calls = await self._call(client, messages)
-            if not calls:
+        for _ in range(self._max_turns()):
+            await self._join_steering()
+            finish, calls = await self._call(client, [*messages, *self.progress.transcript])
+            if not calls and not self._steering:
+                self._takes_steering = False
                 return
-            cut = finish.reason == "length"
+            cut = bool(calls) and finish.reason == "length"
             truncated += cut
             if truncated > MAX_TRUNCATED_ROUNDS:
                 raise ModelBadStream("the model's tool calls were cut off by its output limit again and again")
-            await self._answer(calls, cut=cut)
-            messages = [*messages, *self.progress.messages[-2:]]
-        self.progress.stop_reason = "maxTurns"
-        await self._finish_without_calls(client, messages)
+            if calls:
+                await self._answer(calls, cut=cut)
+        await self._join_steering()
+        self._takes_steering = False
+        await self._finish_without_calls(client, [*messages, *self.progress.transcript])
 
-    def _plan_turns(self) -> int:
+    def _max_turns(self) -> int:
         return self._request.options.max_turns or self._plan.max_turns
 
     async def _finish_without_calls(self, client: ChatClient, messages: Sequence[Message]) -> None:
         await self._call(client, messages, keep_calls=False)
         self.progress.stop_reason = "maxTurns"
         if not (self.progress.messages and self.progress.messages[-1].text.strip()):
-            await self._complete(_new_id("msg"), (TextBlock(text=LIMIT_TEXT),))
+            await self._complete(new_message_id(), (TextBlock(text=LIMIT_TEXT),))
 
     async def _call(
         self, client: ChatClient, messages: Sequence[Message], *, keep_calls: bool = True
     ) -> tuple[Finished, tuple[FunctionCallBlock, ...]]:
         """One model call, streamed; its message is stored before this returns."""
-        writer = _MessageWriter(self.progress, self._sink)
+        writer = MessageWriter(self.progress, self._sink)
         calls: list[FunctionCallBlock] = []
         finish: Finished | None = None
         metered = MeteredClient(client, self.progress.meter)
@@ -233,15 +246,15 @@ class Execution:
         return finish, kept
 
     def _chat_request(self, messages: Sequence[Message]) -> ChatRequest:
-        run_instructions = self._request.run_instructions
         texts = (
             *self._plan.instructions,
             *(instruction.text for instruction in self._context.instructions),
-            *((run_instructions,) if run_instructions else ()),
+            self._plan.options.instructions,
+            self._request.run_instructions,
         )
         return ChatRequest(
             messages=messages,
-            instructions="\n".join(texts),
+            instructions="\n".join(text for text in texts if text),
             options=self._request.options,
             response_schema=self._request.response_schema,
             client_kwargs=self._request.client_kwargs,
@@ -249,18 +262,19 @@ class Execution:
 
     async def _complete(self, message_id: str, content: tuple[Block, ...]) -> None:
         """Store a whole assistant message; an empty one is none."""
+        if not content:
+            return
         progress = self.progress
-        if content:
-            message = self._stamped("assistant", message_id, content)
-            drafts = [
-                Draft("reasoning.completed", {"messageId": message_id}, message)
-                for block in content
-                if isinstance(block, ReasoningBlock)
-            ]
-            progress.messages.append(message)
-            await self._sink.commit(*drafts, _completed(message))
+        message = self._stamped("assistant", message_id, content)
+        drafts = [
+            Draft("reasoning.completed", {"messageId": message_id}, message)
+            for block in content
+            if isinstance(block, ReasoningBlock)
+        ]
+        progress.add(message)
         progress.partial_id = None
-        progress.partial.clear()
+        progress.partial.clear()  # before the commit: a cancel in it must not leave the text behind twice
+        await self._sink.commit(*drafts, completed_draft(message))
 
     async def _answer(self, calls: Sequence[FunctionCallBlock], *, cut: bool) -> None:
         """Close calls that cannot be run, each with one result."""
@@ -268,8 +282,8 @@ class Execution:
             FunctionResultBlock(call_id=call.call_id, content=(TextBlock(text=_refusal(call, cut=cut)),), is_error=True)
             for call in calls
         )
-        message = self._stamped("tool", _new_id("msg"), results)
-        self.progress.messages.append(message)
+        message = self._stamped("tool", new_message_id(), results)
+        self.progress.add(message)
         drafts = [
             Draft(
                 "tool.completed",
@@ -283,7 +297,7 @@ class Execution:
             )
             for call, result in zip(calls, results, strict=True)
         ]
-        await self._sink.commit(*drafts, _completed(message))
+        await self._sink.commit(*drafts, completed_draft(message))
 
     def _stamped(self, role: Any, message_id: str, content: tuple[Block, ...]) -> Message:
         return Message(
@@ -297,56 +311,10 @@ class Execution:
         )
 
 
-class _MessageWriter:
-    """The message that a model is writing: tells of each piece, and joins them."""
-
-    def __init__(self, progress: Progress, sink: RunSink) -> None:
-        self.message_id = _new_id("msg")
-        self._progress = progress
-        self._sink = sink
-        self._reasoning: list[str] = []
-        self._started = False
-        progress.partial.clear()
-
-    def text(self, text: str) -> None:
-        """Some more text."""
-        if not text:
-            return
-        self._start()
-        self._progress.partial.append(text)
-        self._sink.ephemeral("message.delta", {"messageId": self.message_id, "contentIndex": 0, "text": text})
-
-    def reasoning(self, text: str) -> None:
-        """Some more reasoning."""
-        if not text:
-            return
-        self._start()
-        self._reasoning.append(text)
-        self._sink.ephemeral("reasoning.delta", {"messageId": self.message_id, "text": text})
-
-    def blocks(self) -> list[Block]:
-        """What was written, whole."""
-        written: list[Block] = []
-        if self._reasoning:
-            written.append(ReasoningBlock(text="".join(self._reasoning)))
-        if self._progress.partial:
-            written.append(TextBlock(text=self._progress.partial_text))
-        return written
-
-    def _start(self) -> None:
-        if not self._started:
-            self._started = True
-            self._progress.partial_id = self.message_id
-            self._sink.ephemeral("message.started", {"messageId": self.message_id, "role": "assistant"})
-
-
-def _completed(message: Message) -> Draft:
+def completed_draft(message: Message) -> Draft:
+    """The event that tells of a whole message, and stores it."""
     return Draft("message.completed", {"messageId": message.message_id, "role": message.role}, message)
 
 
 def _refusal(call: FunctionCallBlock, *, cut: bool) -> str:
     return TRUNCATED_TEXT if cut else f'Error: Requested function "{call.name}" not found.'
-
-
-def _new_id(kind: str) -> str:
-    return f"{kind}_{secrets.token_hex(10)}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_config(arguments: Arguments) -> "Loaded":
-    """The configuration that a server with the same options would have.
+    """The configuration that a server with the same options would have in this folder.
 
     Raises:
         ConfigInvalid: something is wrong with it.
@@ -26,6 +26,7 @@ def load_config(arguments: Arguments) -> "Loaded":
         environ=os.environ,
         store=arguments.store,
         log_level=None,
+        folder=Path.cwd(),
     )
 
 

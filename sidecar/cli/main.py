@@ -9,7 +9,7 @@ from typing import Final
 from protocol.version import VERSION
 from sidecar_client import SidecarClientError
 
-from . import config, demo, doctor, output, run, schema, serve, setup
+from . import config, demo, doctor, output, run, schema, serve, setup, trust
 from .command import Command, CommandError, shared_options
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -20,6 +20,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     doctor.COMMAND,
     schema.COMMAND,
     config.COMMAND,
+    trust.COMMAND,
 )
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

@@ -1,6 +1,7 @@
 """`setup embedded`: brings the embedded model and its runtime into this environment, and shows how far it is."""
 
 import argparse
+import asyncio
 from typing import TYPE_CHECKING
 
 from .command import Arguments, Command
@@ -21,9 +22,9 @@ def _execute(_: Arguments) -> int:
 
     out = stdout()
     if out.console is None:
-        install_embedded(_Lines(out))
+        asyncio.run(install_embedded(_Lines(out)))
     else:
-        _install_with_bar(out.console)
+        asyncio.run(_install_with_bar(out.console))
     return 0
 
 
@@ -40,7 +41,7 @@ class _Lines:
             self._out.line(progress.message)
 
 
-def _install_with_bar(console: "Console") -> None:
+async def _install_with_bar(console: "Console") -> None:
     """A line that tells the installer's last word, with a bar where the share of a download is known."""
     from rich.markup import escape
     from rich.progress import BarColumn, SpinnerColumn, TextColumn
@@ -52,8 +53,7 @@ def _install_with_bar(console: "Console") -> None:
         task = bar.add_task("", total=None)
 
         def report(progress: "Progress") -> None:
-            done = progress.step == "done"
-            fraction = 1.0 if done else progress.fraction
+            fraction = 1.0 if progress.step == "done" else progress.fraction
             bar.update(
                 task,
                 description=escape(progress.message),
@@ -61,7 +61,7 @@ def _install_with_bar(console: "Console") -> None:
                 completed=fraction or 0.0,
             )
 
-        install_embedded(report)
+        await install_embedded(report)
 
 
 COMMAND = Command("setup", "install the embedded model", _configure, _execute)

@@ -13,6 +13,7 @@ class EndpointConfig(StrictModel):
     """One place that serves models."""
 
     type: EndpointType = "openai"
+    """Which protocol it speaks."""
     base_url: str | None = None
     """Default: `OPENAI_BASE_URL`, else OpenAI's own."""
     api_key_env: str | None = None
@@ -22,8 +23,11 @@ class EndpointConfig(StrictModel):
     api_key_secret: str | None = None
     """A secret that the host gives at `initialize`."""
     organization: str | None = None
+    """Sent as OpenAI's organization."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Sent with each request."""
     connect_timeout_ms: int = Field(default=5_000, gt=0)
+    """Longest wait for a connection."""
     idle_timeout_ms: int = Field(default=120_000, gt=0)
     """Longest silence inside one call; comments of the stream do not count as life."""
     total_timeout_ms: int = Field(default=1_800_000, gt=0)

@@ -1,5 +1,6 @@
 """Reads the files of a configuration: bounded, regular files only, UTF-8. Says nothing of what they mean."""
 
+import hashlib
 import os
 import re
 import stat
@@ -16,15 +17,26 @@ from sidecar.errors import ConfigInvalid
 from .keypath import MAX_DEPTH, KeyPath, dotted
 from .lines import TooDeep, key_lines, line_of
 
+CONFIG_NAME: Final = "sidecar.toml"
 MAX_CONFIG_BYTES: Final = 1024 * 1024
 MAX_INSTRUCTIONS_BYTES: Final = 64 * 1024
 
 _AT_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
+def user_folder() -> Path:
+    """Where the user's own configuration is kept, whether it exists or not."""
+    return Path(user_config_dir("agent-sidecar", appauthor=False))
+
+
 def user_config_file() -> Path:
     """The user's own file, whether it exists or not."""
-    return Path(user_config_dir("agent-sidecar", appauthor=False)) / "sidecar.toml"
+    return user_folder() / CONFIG_NAME
+
+
+def text_digest(text: str) -> str:
+    """The SHA-256 of a text as these functions read it, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_there(path: Path) -> bool:
@@ -45,6 +57,8 @@ class ConfigFile:
     path: Path
     data: JsonObject = field(repr=False)
     lines: dict[KeyPath, int] = field(repr=False)
+    digest: str
+    """The `text_digest` of what was parsed."""
 
     def line(self, path: KeyPath) -> int | None:
         """The line on which a key stands, as near as it is known."""
@@ -60,7 +74,7 @@ def read_config(path: Path) -> ConfigFile:
     text = _read_text(path, MAX_CONFIG_BYTES)
     try:
         lines = key_lines(text)
-        return ConfigFile(path, tomllib.loads(text), lines)
+        return ConfigFile(path, tomllib.loads(text), lines, text_digest(text))
     except tomllib.TOMLDecodeError as error:
         at = _AT_LINE.search(str(error))
         line = int(at[1]) if at else text.count("\n") + 1

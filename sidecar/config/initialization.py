@@ -9,13 +9,11 @@ from protocol.base import JsonObject
 from sidecar.errors import ConfigInvalid
 
 from .issues import issues_of
-from .keypath import KeyPath, as_table, dotted
+from .keypath import KeyPath, dotted
 from .model import Config
+from .untrusted import admitted, named
 
 ORIGIN: Final = "initializationOptions.sidecar.config"
-
-_ADMITTED: Final = frozenset({"description", "instructions", "options"})
-_MOST_NAMED: Final = 20
 
 
 def admit(settings: JsonObject, defined: Collection[str]) -> tuple[JsonObject, tuple[str, ...]]:
@@ -28,20 +26,8 @@ def admit(settings: JsonObject, defined: Collection[str]) -> tuple[JsonObject, t
     Raises:
         ConfigInvalid: a value that would count has the wrong shape.
     """
-    ignored: list[KeyPath] = [(key,) for key in settings if key != "agents"]
-    agents = as_table(settings.get("agents", {}))
-    if agents is None:
-        ignored.append(("agents",))
-        agents = {}
-    admitted: JsonObject = {}
-    for name, value in agents.items():
-        agent = as_table(value)
-        if agent is None or name in defined:
-            ignored.append(("agents", name))
-            continue
-        ignored += [("agents", name, key) for key in agent if key not in _ADMITTED]
-        admitted[name] = {key: agent[key] for key in agent if key in _ADMITTED}
-    return _in_toml_keys({"agents": admitted}), _warnings(ignored)
+    counting, ignored = admitted(settings, defined)
+    return _in_toml_keys(counting), _warnings(ignored)
 
 
 def _in_toml_keys(data: JsonObject) -> JsonObject:
@@ -57,9 +43,7 @@ def _in_toml_keys(data: JsonObject) -> JsonObject:
 def _warnings(ignored: list[KeyPath]) -> tuple[str, ...]:
     if not ignored:
         return ()
-    named = ", ".join(dotted(path) for path in ignored[:_MOST_NAMED])
-    more = f" and {len(ignored) - _MOST_NAMED} more" if len(ignored) > _MOST_NAMED else ""
     return (
-        f"{ORIGIN}: ignored {named}{more}; settings of an editor may come from the workspace, so of them only "
+        f"{ORIGIN}: ignored {named(ignored)}; settings of an editor may come from the workspace, so of them only "
         "description, instructions and options of agents that no file of the user defines count",
     )

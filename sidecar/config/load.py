@@ -1,6 +1,6 @@
 """Loads the configuration: every layer checked by itself, then merged, then checked as a whole. Starts nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,12 +14,15 @@ from .endpoints import BUILT_IN
 from .initialization import ORIGIN as INITIALIZATION
 from .initialization import admit
 from .issues import Issue, issues_of
-from .keypath import KeyPath, dotted
-from .layers import Layer, Place, layers, resolved
+from .keypath import KeyPath, as_table, dotted
+from .layers import Layer, Place, process_layers, resolved, user_layers
 from .merge import Merged, origin_in
 from .model import Config
+from .project import Project, find_project, read_project
 from .references import dangling_references
+from .scope import connection_keys
 from .unavailable import unavailable_keys
+from .untrusted import admitted, named
 
 DEFAULT: Final = "default"
 
@@ -38,10 +41,32 @@ class Loaded:
     """Every file that was read, `instructions_file`s included, in the order of reading."""
     origins: Mapping[KeyPath, str] = field(repr=False)
     """Where each value that was set came from; `origin` is the way to ask."""
+    plugins: tuple[Path, ...] = ()
+    """The plug-in folders of every layer: where a later list replaces an earlier one, agents of both may be left."""
 
     def origin(self, path: KeyPath) -> str:
         """Where a value came from: a file, `default`, `environment`, `flag` or `initializationOptions…`."""
         return origin_in(self.origins, path) or DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A layer that is right by itself, its paths absolute and its instructions read."""
+
+    layer: Layer
+    data: JsonObject
+    files: Mapping[Path, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything that configures a process, whatever folder a session works in. Read once."""
+
+    users: tuple[_Read, ...]
+    started_with: tuple[_Read, ...]
+    initialization: JsonObject | None
+    config_file: Path | None
+    """`--config`."""
 
 
 def load(
@@ -51,6 +76,7 @@ def load(
     store: str | None,
     log_level: str | None,
     initialization: JsonObject | None = None,
+    folder: Path | None = None,
 ) -> Loaded:
     """The configuration of this process.
 
@@ -60,29 +86,113 @@ def load(
         store: `--store`, as `store.path`.
         log_level: `--log-level`, as `logging.level`.
         initialization: `initializationOptions.sidecar.config`, of which little counts.
+        folder: Where to look for the project's file; none is looked for without it.
 
     Raises:
         ConfigInvalid: something is wrong; the message has a line for each thing, with file, line and key.
         CapabilityRequired: a key asks for a feature that this build does not have.
     """
+    sources = read_sources(
+        config_file=config_file, environ=environ, store=store, log_level=log_level, initialization=initialization
+    )
+    path = find_project(folder, beside=config_file) if folder is not None else None
+    return combine(sources, read_project(path) if path is not None else None)
+
+
+def read_sources(
+    *,
+    config_file: Path | None,
+    environ: Mapping[str, str],
+    store: str | None,
+    log_level: str | None,
+    initialization: JsonObject | None = None,
+) -> Sources:
+    """Read everything but the project's file. Takes and raises what `load` does."""
+    return Sources(
+        tuple(_read(layer) for layer in user_layers()),
+        tuple(_read(layer) for layer in process_layers(config_file, environ, store, log_level)),
+        initialization,
+        config_file,
+    )
+
+
+def combine(sources: Sources, project: Project | None = None) -> Loaded:
+    """What the sources and a project's file come to. Nothing is read any more, but for a trusted file's instructions.
+
+    A file that is not trusted never makes this fail: what is wrong with it, and what does not count, are warnings.
+
+    Raises:
+        ConfigInvalid: something is wrong.
+        CapabilityRequired: a trusted project asks for a feature that this build does not have.
+    """
+    if project is None:
+        return _combined(sources, None, ())
+    if project.trust == "trusted" and project.layer is not None:
+        read = _read_trusted(project.layer, project)
+        return _combined(sources, read, _out_of_place(read))
+    try:
+        read, warnings = _read_untrusted(sources, project)
+        return _combined(sources, read, warnings)
+    except ConfigInvalid as error:
+        why = "; ".join(error.message.splitlines())
+        return _combined(sources, None, (f"{why}; nothing of this project's file counts",))
+
+
+def _combined(sources: Sources, project: _Read | None, warnings: tuple[str, ...]) -> Loaded:
     merged = Merged()
     built_in = {name: endpoint.model_dump(by_alias=False, exclude_unset=True) for name, endpoint in BUILT_IN.items()}
     merged.add({"endpoints": built_in}, DEFAULT)
-    files: dict[Path, None] = {}
-    by_origin: dict[str, Layer] = {}
-    for layer in layers(config_file, environ, store, log_level):
-        _check(layer)
-        data, read = resolved(layer)
-        merged.add(data, layer.origin)
-        files |= dict.fromkeys(read)
-        by_origin[layer.origin] = layer
+    reads = (*sources.users, *((project,) if project is not None else ()), *sources.started_with)
+    for read in reads:
+        merged.add(read.data, read.layer.origin)
+    by_origin = {read.layer.origin: read.layer for read in reads}
     config = _checked(merged, by_origin)
-    warnings: tuple[str, ...] = ()
-    if initialization is not None:
-        admitted, warnings = admit(initialization, {"default", *config.agents})
-        merged.add(admitted, INITIALIZATION)
+    if sources.initialization is not None:
+        counting, more = admit(sources.initialization, {"default", *config.agents})
+        warnings += more
+        merged.add(counting, INITIALIZATION)
         config = _checked(merged, by_origin)
-    return Loaded(config, warnings, tuple(files), merged.origins)
+    files = dict.fromkeys(path for read in reads for path in read.files)
+    plugins = dict.fromkeys(Path(folder) for read in reads for folder in read.data.get("plugins", ()))
+    return Loaded(config, warnings, tuple(files), merged.origins, tuple(plugins))
+
+
+def _read(layer: Layer) -> _Read:
+    _check(layer)
+    return _Read(layer, *resolved(layer))
+
+
+def _read_trusted(layer: Layer, project: Project) -> _Read:
+    read = _read(layer)
+    for path, digest in read.files.items():
+        if path != project.path and project.digests.get(str(path)) != digest:
+            raise ConfigInvalid("it changed while it was read; try again", file=str(path))
+    return read
+
+
+def _read_untrusted(sources: Sources, project: Project) -> tuple[_Read, tuple[str, ...]]:
+    """What counts of a file that nobody vouches for, and what to say of the rest."""
+    if project.layer is None:
+        raise project.error or ConfigInvalid("cannot be read", file=str(project.path))
+    counting, ignored = admitted(project.layer.data, {"default", *_agents(sources)})
+    layer = Layer(project.layer.origin, counting, project.layer.file)
+    _check(layer)
+    warnings = (
+        f"{project.path}: ignored {named(ignored)}; {project.how_to_trust}. Without trust only description, "
+        "instructions and options of agents that no file of yours defines count",
+    )
+    return _Read(layer, counting, {project.path: ""}), warnings if ignored else ()
+
+
+def _out_of_place(read: _Read) -> tuple[str, ...]:
+    keys = connection_keys(read.data)
+    own = "counts only in the user's own file and in --config"
+    return (f"{read.layer.origin}: ignored {named(keys)}, which {own}",) if keys else ()
+
+
+def _agents(sources: Sources) -> Iterable[str]:
+    for read in (*sources.users, *sources.started_with):
+        yield from as_table(read.data.get("agents")) or {}
 
 
 def _check(layer: Layer) -> None:

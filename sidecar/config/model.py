@@ -62,11 +62,15 @@ class McpServerConfig(StrictModel):
     """An MCP server: a command to start, or a URL."""
 
     command: str | None = None
+    """What to start."""
     args: tuple[str, ...] = ()
+    """The command's arguments."""
     env: dict[str, SecretStr] = Field(default_factory=dict)
     """Added to the command's environment."""
     url: str | None = None
+    """Where the server is."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Sent with each request to the URL."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "McpServerConfig":
@@ -79,6 +83,7 @@ class TelemetryConfig(StrictModel):
     """OpenTelemetry."""
 
     enabled: bool = False
+    """Whether traces are made."""
     sensitive_data: bool = False
     """Whether prompts and arguments go into traces."""
 
@@ -87,6 +92,7 @@ class LoggingConfig(StrictModel):
     """The sidecar's own log. Never the protocol's stream."""
 
     level: LogLevel = "warning"
+    """The least serious records that are written."""
     file: str = ""
     """Relative to this file; empty: stderr."""
 
@@ -99,7 +105,7 @@ class Config(StrictModel):
     default_model: QualifiedModel | None = None
     """The model of agents that name none; there is no built-in default."""
     plugins: tuple[str, ...] = ()
-    """Folders put at the end of Python's search path."""
+    """Folders of plug-ins, relative to this file; they stand at the end of Python's search path."""
     tools: tuple[str, ...] = ()
     """Python tools as `module:function`, registered under their own names."""
     store: StoreConfig = Field(default_factory=StoreConfig)
@@ -108,6 +114,8 @@ class Config(StrictModel):
     """Places that serve models. The built-in ones are there too, with what a file changed of them."""
     embeddings: EmbeddingsConfig = Field(default_factory=EmbeddingsConfig)
     agents: dict[AgentName, AgentConfig] = Field(default_factory=dict)
+    """The agents, by their names."""
     mcp_servers: dict[str, McpServerConfig] = Field(default_factory=dict)
+    """The MCP servers, by their names."""
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
     logging: LoggingConfig = Field(default_factory=LoggingConfig)

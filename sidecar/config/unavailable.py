@@ -26,7 +26,6 @@ def _names_another_client(value: Json) -> bool:
 
 
 UNAVAILABLE: Final = (
-    Unavailable(("plugins",), "plugins"),
     Unavailable(("tools",), "tools"),
     Unavailable(("embeddings", "embedder"), "embeddings", _names_an_embedder),
     Unavailable(("mcp_servers",), "mcp"),

@@ -1,13 +1,19 @@
 """`cancelRun`: stop a run now; answer before it has stopped."""
 
 from protocol.runs import CancelRunParams, CancelRunResult
-from sidecar.errors import SessionNotFound
+from sidecar.errors import SessionLocked
 from sidecar.handlers.services import Call, Services
+from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import find_run
+from sidecar.stores.base import Missing, StoreError
 
 
 async def cancel_run(params: CancelRunParams, call: Call, services: Services) -> CancelRunResult:
-    """Never waits for the run, and is never an error for one that has ended."""
+    """Never waits for the run, and is never an error for one that has ended.
+
+    Raises:
+        SessionLocked: the run is at work in another process.
+    """
     ticket = services.tickets.find(params.session_id, params.run_id)
     if ticket is not None:
         ticket.cancel()
@@ -25,6 +31,13 @@ async def _is_known(params: CancelRunParams, services: Services) -> bool:
     session = services.sessions.find_open(session_id)
     store = session.store if session is not None else await services.sessions.stores.durable()
     try:
-        return await find_run(store, session_id, run_id) is not None
-    except SessionNotFound:
+        run = await find_run(store, session_id, run_id)
+        if run is not None and not run.ended and session is None:
+            owner = (await store.load(session_id)).owner
+            if owner is not None:
+                raise SessionLocked(session_id, owner.pid, owner.since)
+    except Missing:
         return False
+    except StoreError as error:
+        raise storage_error(error, session_id) from error
+    return run is not None

@@ -1,16 +1,18 @@
 """`closeSession`: stop what runs, let go of the session; its data stays."""
 
 from protocol.base import Empty
-from protocol.sessions import SessionParams
+from protocol.methods import SESSION_CLOSED
+from protocol.sessions import SessionClosed, SessionParams
 from sidecar.handlers.services import Call, Services
+from sidecar.handlers.stopping import stop_runs
 
 
 async def close_session(params: SessionParams, call: Call, services: Services) -> Empty:
     """Answered when the session is free for other processes."""
-    session = services.sessions.find_open(params.session_id)
-    turn = session.turn if session is not None else None
-    if turn is not None:
-        turn.cancel()
-        await turn.done.wait()
+    was_open = services.sessions.find_open(params.session_id) is not None
+    await stop_runs(params.session_id, services)
     await services.sessions.close(params.session_id)
+    if was_open:
+        closed = SessionClosed(session_id=params.session_id, reason="closed")
+        services.sessions.outlet.notify(SESSION_CLOSED, closed.wire())
     return Empty()

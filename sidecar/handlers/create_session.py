@@ -28,7 +28,7 @@ async def create_session(params: CreateSessionParams, call: Call, services: Serv
             raise CapabilityRequired(feature, f"createSession with {field!r}")
     check_cwd(params.cwd)
     opened = await services.sessions.create(params, payload_hash(call.raw, SUPPLIED_AGAIN))
-    return answer(opened, await services.model_names())
+    return answer(opened, await services.model_names(opened.session))
 
 
 def answer(opened: Opened, models: Sequence[str]) -> CreateSessionResult:

@@ -8,13 +8,14 @@ from sidecar.handlers.services import Call, Services
 
 
 async def list_agents(params: Empty, call: Call, services: Services) -> ListAgentsResult:
-    """The configured agents."""
-    return ListAgentsResult(items=services.catalog.infos())
+    """The configured agents of the folder that sessions work in by default."""
+    return ListAgentsResult(items=(await services.workspaces.of(None)).catalog.infos())
 
 
 async def list_models(params: Empty, call: Call, services: Services) -> ListModelsResult:
     """The models that are known by configuration, or installed."""
-    return ListModelsResult(items=tuple(await services.models.infos()))
+    workspace = await services.workspaces.of(None)
+    return ListModelsResult(items=tuple(await workspace.models.infos()))
 
 
 async def list_providers(params: Empty, call: Call, services: Services) -> ListProvidersResult:

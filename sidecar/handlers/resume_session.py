@@ -19,7 +19,7 @@ async def resume_session(params: ResumeSessionParams, call: Call, services: Serv
     opened = await services.sessions.resume(params.session_id)
     session = opened.session
     first_kept = (await services.sessions.snapshot(params.session_id)).first_seq
-    models = await services.model_names()
+    models = await services.model_names(session)
     await session.log.lock.acquire()
     try:
         after = _cursor(params, session)

@@ -6,10 +6,11 @@ from typing import Protocol
 
 from protocol.base import JsonObject, WireModel
 from protocol.state import DocumentState
-from sidecar.agents.catalog import AgentCatalog
+from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import SidecarError
-from sidecar.models.registry import Models
+from sidecar.sessions.admission import RunSetup
 from sidecar.sessions.manager import SessionManager
+from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.tickets import RunTicket, Tickets
 
 
@@ -18,6 +19,10 @@ class Documents(Protocol):
 
     def list(self) -> tuple[DocumentState, ...]:
         """All of them."""
+        ...
+
+    def text(self, uri: str) -> tuple[str, int] | None:
+        """Text and version of one, unsaved changes included; `None` if it is not open."""
         ...
 
 
@@ -36,17 +41,16 @@ class Services:
 
     facts: ServerFacts
     sessions: SessionManager
-    catalog: AgentCatalog
-    models: Models
+    workspaces: Workspaces
     tickets: Tickets
     documents: Documents
-    keep_event_runs: int
+    run_setup: RunSetup
     config_error: SidecarError | None = None
     """The configuration is refused: whatever needs it is refused with this."""
 
-    async def model_names(self) -> list[str]:
-        """The models that are known without asking an endpoint."""
-        return [info.model for info in await self.models.infos()]
+    async def model_names(self, session: OpenSession) -> list[str]:
+        """The models that are known where a session works, without asking an endpoint."""
+        return [info.model for info in await session.workspace.models.infos()]
 
 
 @dataclass(slots=True)
@@ -58,8 +62,17 @@ class Call:
     """The params as they were sent."""
     leave_lane: Callable[[], None]
     """Let the session's next request begin."""
+    answer: Callable[[WireModel], None]
+    """Answer before the handler's work is done; what it returns or raises afterwards is not told."""
     ticket: RunTicket | None = None
     """The run's, made when its request was read."""
+
+    @property
+    def run_ticket(self) -> RunTicket:
+        """The ticket of a `run`."""
+        if self.ticket is None:
+            raise TypeError("only a run has a ticket")
+        return self.ticket
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,28 +10,46 @@ from protocol.methods import (
     CANCEL_RUN,
     CLOSE_SESSION,
     CREATE_SESSION,
+    DELETE_SESSION,
+    EXPORT_SESSION,
+    FORK_SESSION,
+    GET_EVENTS,
     GET_HISTORY,
     GET_SCHEMA,
     GET_STATE,
+    IMPORT_SESSION,
     LIST_AGENTS,
     LIST_MODELS,
     LIST_PROVIDERS,
     LIST_SESSIONS,
+    RELOAD_CONFIG,
     RESUME_SESSION,
     RUN,
+    STEER_RUN,
+    TRUST_FOLDER,
+    UPDATE_SESSION,
     Method,
 )
 from sidecar.handlers.cancel_run import cancel_run
 from sidecar.handlers.close_session import close_session
 from sidecar.handlers.create_session import create_session
+from sidecar.handlers.delete_session import delete_session
+from sidecar.handlers.export_session import export_session
+from sidecar.handlers.fork_session import fork_session
+from sidecar.handlers.get_events import get_events
 from sidecar.handlers.get_history import get_history
 from sidecar.handlers.get_schema import get_schema
 from sidecar.handlers.get_state import get_state
+from sidecar.handlers.import_session import import_session
 from sidecar.handlers.list_sessions import list_sessions
 from sidecar.handlers.lists import list_agents, list_models, list_providers
+from sidecar.handlers.reload_config import reload_config
 from sidecar.handlers.resume_session import resume_session
 from sidecar.handlers.run import run
 from sidecar.handlers.services import Call, Reply, Services
+from sidecar.handlers.steer_run import steer_run
+from sidecar.handlers.trust_folder import trust_folder
+from sidecar.handlers.update_session import update_session
 
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=WireModel)
@@ -75,15 +93,24 @@ TABLE: dict[str, Binding] = {
     for binding in (
         _bind(CREATE_SESSION, create_session, Lane.OPENS),
         _bind(RESUME_SESSION, resume_session, Lane.OPENS),
+        _bind(FORK_SESSION, fork_session),
+        _bind(UPDATE_SESSION, update_session, Lane.OPENS),
         _bind(CLOSE_SESSION, close_session, Lane.ORDERED),
+        _bind(DELETE_SESSION, delete_session, Lane.ORDERED),
+        _bind(EXPORT_SESSION, export_session),
+        _bind(IMPORT_SESSION, import_session),
         _bind(LIST_SESSIONS, list_sessions),
         _bind(RUN, run, Lane.ORDERED),
         _bind(CANCEL_RUN, cancel_run),
+        _bind(STEER_RUN, steer_run),
         _bind(GET_STATE, get_state, needs_config=False),
         _bind(GET_HISTORY, get_history),
+        _bind(GET_EVENTS, get_events),
         _bind(LIST_AGENTS, list_agents),
         _bind(LIST_MODELS, list_models),
         _bind(LIST_PROVIDERS, list_providers),
+        _bind(RELOAD_CONFIG, reload_config, needs_config=False),
+        _bind(TRUST_FOLDER, trust_folder, needs_config=False),
         _bind(GET_SCHEMA, get_schema, needs_config=False),
     )
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from protocol.base import Json, JsonObject
 
+    from .commands import Commands
     from .documents import DocumentInfo
     from .engine import Engine
 
@@ -54,6 +55,9 @@ ACCEPTED: Final = frozenset(
 )
 """Notifications that an editor may send unasked, and that change nothing here."""
 
+PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
+"""The notification by which a user stops a command."""
+
 
 class LspHalf:
     """One editor's open documents and workspace, and the requests of LSP that are not the sidecar's own.
@@ -71,6 +75,7 @@ class LspHalf:
         self._send = send
         self._params: JsonObject | None = None
         self._engine: Engine | None = None
+        self._commands: Commands | None = None
         self._queue: deque[tuple[str, Json]] = deque()
         self._loading = False
         self._settled = asyncio.Event()
@@ -80,6 +85,10 @@ class LspHalf:
         """Remember the client's `initialize`, of any quality. The dispatcher answers it; nothing here does."""
         # Secrets may stand in initializationOptions, and nothing here has a use for it.
         self._params = {name: value for name, value in params.items() if name != "initializationOptions"}
+
+    def serve(self, commands: Commands) -> None:
+        """Have these commands answer `workspace/executeCommand`, instead of the language server."""
+        self._commands = commands
 
     def start_loading(self) -> None:
         """Import the language server in a thread. Without effect before `initialize`, and the second time."""
@@ -100,13 +109,16 @@ class LspHalf:
 
     def handles(self, method: str) -> bool:
         """Whether requests or notifications of this name belong here."""
-        return method in SYNCED or method in ACCEPTED or method in REQUESTS
+        return method in SYNCED or method in ACCEPTED or method in REQUESTS or method == PROGRESS_CANCEL
 
     def notify(self, method: str, params: Json) -> None:
         """Take a notification in. What cannot be applied is logged, without its text, and otherwise ignored."""
         if method in ACCEPTED or self._closed:
             return
-        if method not in SYNCED or self._params is None:
+        if method == PROGRESS_CANCEL:
+            if self._commands is not None:
+                self._commands.cancel_progress(params)
+        elif method not in SYNCED or self._params is None:
             LOGGER.warning("notification ignored: %s is none, or came before initialize", method)
         elif not self._settled.is_set():
             self._queue.append((method, params))
@@ -114,8 +126,13 @@ class LspHalf:
         elif self._engine is not None:
             _apply(self._engine, method, params)
 
-    async def request(self, method: str, params: Json) -> Json:
+    async def request(self, method: str, params: Json, stop: asyncio.Event) -> Json:
         """Have a request answered, after everything that came before it.
+
+        Args:
+            method: one of `REQUESTS`.
+            params: as they were sent.
+            stop: set when the client cancels the request, which is answered all the same.
 
         Raises:
             MethodNotFound: if it is none of `REQUESTS`.
@@ -123,7 +140,7 @@ class LspHalf:
             InvalidParams: if the params have the wrong shape.
             CapabilityRequired: if the language server could not be loaded.
             ServerCancelled: after `shutdown`.
-            SidecarError: if what serves it failed.
+            SidecarError: if what serves it refused or failed.
         """
         if method not in REQUESTS:
             raise MethodNotFound(method)
@@ -132,6 +149,8 @@ class LspHalf:
         await self.loaded()
         if self._closed:
             raise ServerCancelled
+        if self._commands is not None and self._commands.takes(params):
+            return await self._commands.execute(params, stop)
         if self._engine is None:
             raise CapabilityRequired("languageServer", method)
         return await self._engine.request(method, _or_empty(params))

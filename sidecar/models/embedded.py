@@ -14,7 +14,7 @@ from typing import Final
 from protocol.agents import RunOptions
 from providers.api.ports import CallRequested, ChatRequest, ChatUpdate, Finished, ModelTraits, TextDelta
 from sidecar.config.endpoints import EndpointConfig
-from sidecar.errors import ModelError, ModelNotFound, ModelUnavailable
+from sidecar.errors import ModelBadStream, ModelNotFound, ModelUnavailable
 from sidecar.models.embedded_files import GET_IT, MODEL_ID, checked_file, own_file, runtime_version
 from sidecar.models.embedded_server import Address, EmbeddedServer
 from sidecar.models.embedded_tools import as_call, as_instructions, as_schema, forced_tools, without_tools
@@ -80,7 +80,7 @@ class EmbeddedChat:
                 updates = _one_call(answered) if tools else answered
                 async for update in updates:
                     yield dataclasses.replace(update, model=self._alias) if isinstance(update, Finished) else update
-        except ModelError:
+        except (ModelUnavailable, ModelBadStream):
             if await server.has_crashed():
                 raise ModelUnavailable(
                     f"the process of the embedded model {self._alias!r} ended; the next call starts it again"

@@ -22,7 +22,7 @@ from sidecar.models.retry import AttemptFailed, RetryPolicy, with_retries
 from sidecar.models.time_limits import GRACE_AFTER_END, GRACE_TO_CLOSE, CallTimer
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, Omit
+    from openai import APIStatusError, AsyncOpenAI, Omit
 
 
 class OpenAIChat:
@@ -81,9 +81,11 @@ class OpenAIChat:
     async def _attempt(
         self, body: JsonObject, extra: dict[str, str], reader: AnswerReader, deadline: float
     ) -> AsyncGenerator[ChatUpdate, None]:
+        client = await self._endpoint.client()
+        headers: dict[str, str | Omit] = {**await self._endpoint.headers(), **extra}
         timer = CallTimer(self._endpoint.name, self._endpoint.config.idle_timeout_ms / 1000, deadline)
         async with AsyncExitStack() as stack:
-            pieces = await timer.within(self._open(stack, body, extra))
+            pieces = await timer.within(self._open(stack, client, body, headers))
             try:
                 while piece := await self._next(pieces, reader, timer):
                     for update in reader.feed(piece):
@@ -94,10 +96,10 @@ class OpenAIChat:
             except SidecarError as error:
                 raise _retried(error) from None
 
-    async def _open(self, stack: AsyncExitStack, body: JsonObject, extra: dict[str, str]) -> AsyncIterator[bytes]:
+    async def _open(
+        self, stack: AsyncExitStack, client: "AsyncOpenAI", body: JsonObject, headers: "dict[str, str | Omit]"
+    ) -> AsyncIterator[bytes]:
         """Send the request; the answer's body once its head is here."""
-        client = await self._endpoint.client()
-        headers: dict[str, str | Omit] = {**await self._endpoint.headers(), **extra}
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 
         try:
@@ -138,9 +140,7 @@ class OpenAIChat:
         import httpx2
 
         try:
-            piece = await timer.within(_take(pieces))
-            while piece is not None and (reader.done or not piece):
-                piece = await timer.within(_take(pieces))
+            piece = await timer.within(anext(pieces, None))
         except (httpx2.HTTPError, ModelTimeout) as error:
             if reader.has_ended:
                 return b""
@@ -149,10 +149,6 @@ class OpenAIChat:
             what = f"endpoint {self._endpoint.name!r}: the connection broke in the middle of the answer"
             raise ModelBadStream(what) from None
         return piece or b""
-
-
-async def _take(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
 
 
 def _watch(timer: CallTimer, reader: AnswerReader) -> None:

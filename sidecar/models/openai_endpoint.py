@@ -36,7 +36,8 @@ class OpenAIEndpoint:
         self.name = name
         self.config = config
         self.url = config.base_url or environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        self.is_openai = urlsplit(self.url).hostname == OPENAI_HOST
+        host = urlsplit(self.url).hostname or ""
+        self.is_openai = host == OPENAI_HOST or host.endswith(f".{OPENAI_HOST}")  # its regions
         self.key_source = KeySource(
             name, config, is_required=self.is_openai, environ=environ, secrets=secrets if secrets is not None else {}
         )

@@ -50,10 +50,10 @@ class Models:
         self._openai: dict[str, OpenAIEndpoint] = {}
 
     def get(self, model: str) -> ChatClient:
-        """The client of `endpoint:model`; the same one each time.
+        """The client of `endpoint:model`; the same one each time. Whether it can be reached, its first call tells.
 
         Raises:
-            ModelNotFound: there is no such endpoint, or what it needs is not installed.
+            ModelNotFound: there is no such endpoint.
             CapabilityRequired: this build does not have that kind of endpoint.
         """
         client = self._clients.get(model)
@@ -162,8 +162,6 @@ def _openai_responses(models: Models, endpoint: str, config: EndpointConfig, mod
 
 def _embedded(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:
     del models
-    if embedded_files.runtime_version() is None:
-        raise ModelNotFound(f"the runtime of embedded models is not installed; {embedded_files.GET_IT}")
     return EmbeddedChat(endpoint, config, model)
 
 

@@ -164,7 +164,7 @@ class _Moment:
     def values_if(self, reply: ScriptedReply) -> dict[str, str] | None:
         """The values with what the patterns captured; `None` if a condition does not hold."""
         asked = (self._request.response_schema or {}).get("properties")
-        if (self._request.response_schema is not None) != bool(reply.when_fields or reply.data is not None):
+        if not self._suits(reply):
             return None
         if reply.when_fields and not (isinstance(asked, dict) and set(reply.when_fields) <= asked.keys()):
             return None
@@ -179,6 +179,12 @@ class _Moment:
                 return None
             values.update((name, value or "") for name, value in found.groupdict().items())
         return values
+
+    def _suits(self, reply: ScriptedReply) -> bool:
+        """Whether the reply is of the kind that is asked for: structured data, or anything else."""
+        if self._request.response_schema is None:
+            return reply.when_fields is None and reply.data is None
+        return reply.data is not None or reply.when_fields is not None or reply.error is not None or reply.stall
 
     @cached_property
     def _last_result(self) -> FunctionResultBlock | None:
@@ -217,7 +223,7 @@ def read_script(name: str) -> Script:
     try:
         return Script(_ScriptFile.model_validate(tomllib.loads(text)).reply)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigInvalid(f"no TOML: {error}", file=name, line=_line_in(str(error))) from None
+        raise ConfigInvalid(f"no TOML: {error}", file=name, line=_line_in(str(error), text)) from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -229,9 +235,9 @@ def read_script(name: str) -> Script:
         ) from None
 
 
-def _line_in(message: str) -> int | None:
+def _line_in(message: str, text: str) -> int:
     found = re.search(r"at line (\d+)", message)
-    return int(found[1]) if found else None
+    return int(found[1]) if found else text.count("\n") + 1  # "at end of document"
 
 
 def _line_of(text: str, where: tuple[int | str, ...]) -> int | None:

@@ -157,7 +157,7 @@ def _deltas(reply: ScriptedReply, values: Mapping[str, str]) -> list[str]:
         return [json.dumps(_filled_data(reply.data, values), ensure_ascii=False)]
     if isinstance(reply.text, tuple):
         return [_filled(text, values) for text in reply.text]
-    return re.findall(r"\s*\S+\s*$|\s*\S+", _filled(reply.text or "", values)) or ([reply.text] if reply.text else [])
+    return re.findall(r"\S+\s*|\s+", _filled(reply.text or "", values))
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

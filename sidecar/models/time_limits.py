@@ -1,8 +1,8 @@
 """The time limits of one model call: connecting, silence, total. Monotonic; the loop's own clock."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable
+from typing import Final, TypeVar
 
 from sidecar.errors import ModelTimeout
 
@@ -36,7 +36,7 @@ class CallTimer:
             self._idle = grace_s
             self.heard()
 
-    async def within(self, wait: Coroutine[Any, Any, _Result]) -> _Result:
+    async def within(self, wait: Awaitable[_Result]) -> _Result:
         """Wait for the endpoint, as long as the limits allow.
 
         Raises:

@@ -90,3 +90,8 @@ def error_answer(request_id: RequestId | None, error: SidecarError) -> bytes:
 def notification(method: str, params: JsonObject) -> bytes:
     """A message to the client that wants no answer."""
     return encode_json({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def request(request_id: RequestId, method: str, params: JsonObject) -> bytes:
+    """A message to the client that wants an answer."""
+    return encode_json({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})

@@ -28,11 +28,14 @@ from sidecar.server.envelope import (
     Notification,
     Request,
     RequestId,
+    Response,
     classify,
     error_answer,
     result_answer,
 )
+from sidecar.server.inside import InsideRequests
 from sidecar.server.lanes import Lanes, Pass
+from sidecar.server.reverse import ReverseRequests
 from sidecar.server.validation import as_object, clean_nul, validate
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.stores.base import StoreError
@@ -63,8 +66,8 @@ class LanguageServer(Protocol):
         """Hand a notification over."""
         ...
 
-    async def request(self, method: str, params: Json) -> Json:
-        """Hand a request over."""
+    async def request(self, method: str, params: Json, stop: asyncio.Event) -> Json:
+        """Hand a request over; `stop` is set when the client cancels it."""
         ...
 
 
@@ -97,6 +100,8 @@ class _Pending:
     place: Pass = field(default_factory=Pass)
     call: Call | None = None
     task: asyncio.Task[None] | None = None
+    stop: asyncio.Event | None = None
+    """How it is told of its cancellation, where it ends by itself."""
     answered: bool = False
     stoppable: bool = True
     """It may be cut at any point: it changes nothing."""
@@ -117,11 +122,16 @@ class Server:
         self._lifecycle = lifecycle
         self._max_in_flight = max_in_flight
         self._services: Services | None = None
-        self._pending: dict[RequestId, _Pending] = {}
+        self._unanswered: dict[RequestId, _Pending] = {}
+        self._working: set[_Pending] = set()  # also what still has something to send after its answer
         self._lanes = Lanes()
         self._idle = asyncio.Event()
         self._idle.set()
         self._shutting_down = False
+        self.inside: Final = InsideRequests(lambda request: self._admit(request, has_nul=True))
+        """For requests that begin in this process."""
+        self.reverse: Final = ReverseRequests(wire.send)
+        """For requests to the client."""
         self.max_outbound_bytes = 64 << 20
         """Longest answer that the client takes."""
 
@@ -142,15 +152,17 @@ class Server:
         elif isinstance(message, Notification):
             self._on_notification(message)
         else:
-            LOGGER.info("an answer to a request that is not open was ignored")
+            self.reverse.answer(message)
 
     def on_fault(self, fault: Fault) -> None:
         """A message that could not be received."""
         if fault.kind == "tooLarge":
+            limit = fault.limit or 0
+            error = MessageTooLarge(f"the message is longer than {limit} bytes; send less, or in parts", limit)
             if fault.response_id is None:
-                limit = fault.limit or 0
-                error = MessageTooLarge(f"the message is longer than {limit} bytes; send less, or in parts", limit)
                 self._wire.send(error_answer(fault.request_id, error))
+            else:
+                self.reverse.answer(Response(fault.response_id, {"error": error.wire()}))
         elif fault.fatal:
             LOGGER.warning("the input ended inside a message: %s", fault.reason)
         else:
@@ -158,10 +170,12 @@ class Server:
 
     def on_eof(self) -> None:
         """The client will send nothing more."""
+        self.reverse.close()
         self._lifecycle.end_of_input(after_shutdown=self._shutting_down)
 
     def on_gone(self, why: str) -> None:
         """Nobody will ever read what we send."""
+        self.reverse.close()
         self._lifecycle.client_gone(why)
 
     def already_initialized(self, services: Services) -> None:
@@ -179,11 +193,11 @@ class Server:
         if self._services is not None:
             for ticket in self._services.tickets:
                 ticket.cancel("interrupted")
-        tasks = {pending.task for pending in self._pending.values() if pending.task is not None}
+        tasks = {pending.task for pending in self._working if pending.task is not None}
         tasks.discard(asyncio.current_task())
         if tasks:
             await asyncio.wait(tasks, timeout=timeout)
-        for pending in list(self._pending.values()):
+        for pending in list(self._working):
             if pending.method != "shutdown":
                 self._fail(pending, ServerCancelled())
                 if pending.task is not None:
@@ -192,7 +206,7 @@ class Server:
     # ---- requests -------------------------------------------------------------------------------------------------
 
     def _on_request(self, request: Request, *, has_nul: bool) -> None:
-        if request.id in self._pending:
+        if request.id in self._unanswered:
             self._refuse(request.id, InvalidRequest("a request with this id is still unanswered; use another id"))
             return
         try:
@@ -209,7 +223,7 @@ class Server:
         services = self._services
         if services is None:
             raise NotInitialized
-        if len(self._pending) >= self._max_in_flight:
+        if len(self._working) >= self._max_in_flight:
             raise Overloaded(f"{self._max_in_flight} requests are unanswered already")
         if request.method == "shutdown":
             self._shutting_down = True
@@ -226,7 +240,9 @@ class Server:
 
     def _admit_other(self, request: Request) -> None:
         if self._language_server.handles(request.method):
-            self._start(_Pending(request.id, request.method), lambda _: self._ask_language_server(request))
+            stop = asyncio.Event()
+            pending = _Pending(request.id, request.method, stop=stop)
+            self._start(pending, lambda _: self._language_server.request(request.method, request.params, stop))
         elif request.method in NOT_YET:
             raise CapabilityRequired(NOT_YET[request.method], f"method {request.method!r}")
         else:
@@ -238,8 +254,14 @@ class Server:
         session_id: str | None = getattr(params, "session_id", None)
         place = self._lanes.enter(session_id, binding.lane)
         ticket = services.tickets.register(session_id, params.run_id) if isinstance(params, RunParams) else None
-        call = Call(request_id=request.id, raw=raw, leave_lane=place.leave, ticket=ticket)
-        pending = _Pending(request.id, request.method, place, call, stoppable=binding.lane is Lane.FREE)
+        pending = _Pending(request.id, request.method, place, stoppable=binding.lane is Lane.FREE)
+        pending.call = call = Call(
+            request_id=request.id,
+            raw=raw,
+            leave_lane=place.leave,
+            answer=lambda result: self._answer(pending, result.wire()),
+            ticket=ticket,
+        )
 
         async def answer(_: _Pending) -> Json | Reply:
             await place.wait()
@@ -257,9 +279,6 @@ class Server:
         result, self._services = self._lifecycle.initialize(as_object(request.params))
         self._wire.send(result_answer(request.id, result))
 
-    async def _ask_language_server(self, request: Request) -> Json:
-        return await self._language_server.request(request.method, request.params)
-
     async def _shutdown(self, _: _Pending) -> Json:
         await self.settle(SETTLE_S)
         return None
@@ -267,11 +286,12 @@ class Server:
     # ---- the one exit ---------------------------------------------------------------------------------------------
 
     def _start(self, pending: _Pending, work: Work) -> None:
-        self._pending[pending.id] = pending
+        self._unanswered[pending.id] = pending
+        self._working.add(pending)
         self._idle.clear()
         task = asyncio.create_task(self._serve(pending, work), name=f"{pending.method} {pending.id}")
         pending.task = task
-        # A task that is cancelled before its first step never runs: it is answered here.
+        # A task that is cancelled before its first step never runs: it is finished here.
         task.add_done_callback(lambda _: self._finish(pending))
 
     async def _serve(self, pending: _Pending, work: Work) -> None:
@@ -287,36 +307,55 @@ class Server:
         except SidecarError as error:
             self._fail(pending, error)
         except StoreError as error:
-            self._fail(pending, storage_error(error, ""))
+            session_id = pending.call.raw.get("sessionId") if pending.call is not None else None
+            self._fail(pending, storage_error(error, str(session_id or "")))
         except Exception as error:
             internal = SidecarError("internal error; the log on stderr has it under this errorId")
             log_failure(f"request {pending.method}", error, internal.error_id)
             self._fail(pending, internal)
+        finally:
+            self._finish(pending)
 
     def _answer(self, pending: _Pending, result: Json) -> None:
+        if InsideRequests.owns(pending.id):
+            self.inside.answer(pending.id, result)
+            self._send(pending, None)
+            return
         body = result_answer(pending.id, result)
         if len(body) > self.max_outbound_bytes:
             limit = self.max_outbound_bytes
             self._fail(pending, MessageTooLarge(f"the answer is longer than {limit} bytes; ask for pages", limit))
-        elif not pending.answered:
-            pending.answered = True
-            self._wire.send(body)
+        else:
+            self._send(pending, body)
 
     def _fail(self, pending: _Pending, error: SidecarError) -> None:
+        if InsideRequests.owns(pending.id):
+            self.inside.answer(pending.id, error)
+            self._send(pending, None)
+        else:
+            self._send(pending, error_answer(pending.id, error))
+
+    def _send(self, pending: _Pending, body: bytes | None) -> None:
         if not pending.answered:
             pending.answered = True
-            self._wire.send(error_answer(pending.id, error))
+            del self._unanswered[pending.id]
+            if body is not None:
+                self._wire.send(body)
 
     def _refuse(self, request_id: RequestId, error: SidecarError) -> None:
         self._wire.send(error_answer(request_id, error))
 
     def _finish(self, pending: _Pending) -> None:
-        self._fail(pending, ServerCancelled() if self._shutting_down else RequestCancelled())
+        """Free what the request held, in the step that answered it: its client may have read that before our next."""
+        if pending not in self._working:
+            return
+        if not pending.answered:
+            self._fail(pending, ServerCancelled() if self._shutting_down else RequestCancelled())
         pending.place.leave()
         if pending.call is not None and pending.call.ticket is not None and self._services is not None:
             self._services.tickets.forget(pending.call.ticket)
-        self._pending.pop(pending.id, None)
-        if not self._pending:
+        self._working.discard(pending)
+        if not self._working:
             self._idle.set()
 
     # ---- notifications --------------------------------------------------------------------------------------------
@@ -337,12 +376,14 @@ class Server:
             cancel = validate(CancelParams, as_object(params))
         except SidecarError:
             return
-        pending = self._pending.get(cancel.id)
+        pending = self._unanswered.get(cancel.id)
         if pending is None or pending.task is None:
             return
         ticket = pending.call.ticket if pending.call is not None else None
         if ticket is not None:
             ticket.cancel()
+        elif pending.stop is not None:
+            pending.stop.set()
         elif pending.stoppable or not pending.place.started:
             pending.task.cancel()
 

@@ -1,7 +1,8 @@
 """From params as JSON to params as types: what is wrong is said with its path, and never repeated."""
 
 import difflib
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -10,6 +11,9 @@ from protocol.base import Json, JsonObject, Params
 from protocol.tools import HostTool
 from sidecar.errors import ConfigInvalid, InvalidParams, SidecarError
 from sidecar.transport.decode import DecodeError, refuse_nul, replace_nul
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 FREE_FORM = frozenset(
     {
@@ -88,28 +92,40 @@ def validate(model: type[P], params: JsonObject) -> P:
     try:
         return model.model_validate(params)
     except ValidationError as error:
-        raise _refusal(error) from None
+        raise _refusal(error, params) from None
 
 
-def _refusal(error: ValidationError) -> SidecarError:
-    faults = [
-        {"path": _path(fault["loc"]), "message": fault["msg"]}
-        for fault in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_FAULTS]
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    type: str
+    path: tuple[str, ...]
+    message: str
+
+    def wire(self) -> JsonObject:
+        return {"path": ".".join(self.path), "message": self.message}
+
+
+def _refusal(error: ValidationError, params: JsonObject) -> SidecarError:
+    found = [
+        _Fault(fault["type"], _path(fault["loc"], fault["type"], params), _message(fault))
+        for fault in error.errors(include_url=False, include_input=False)
     ]
-    first = error.errors(include_url=False, include_input=False, include_context=False)
-    for fault in first:
-        place = str(fault["loc"][0]) if fault["loc"] else ""
-        if place in _CONFIGURATION and fault["loc"][-1] != "str":
-            return _configuration_refused(fault, _path(fault["loc"]))
-    return InvalidParams(f"{faults[0]['path']}: {faults[0]['message']}", faults)
+    # Where several shapes were tried, the one that came deepest is the one that was meant.
+    found.sort(key=lambda fault: -len(fault.path))
+    configuration = [fault for fault in found if fault.path and fault.path[0] in _CONFIGURATION]
+    if configuration:
+        unknown = [fault for fault in configuration if fault.type == "extra_forbidden"]
+        return _configuration_refused((unknown or configuration)[0])
+    first = found[0].wire()
+    return InvalidParams(f"{first['path']}: {first['message']}", [fault.wire() for fault in found[:MAX_FAULTS]])
 
 
-def _configuration_refused(fault: Any, path: str) -> ConfigInvalid:
-    hint = ""
-    if fault["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(fault["loc"][-1]), _known_keys(), n=1)
+def _configuration_refused(fault: _Fault) -> ConfigInvalid:
+    path, hint = ".".join(fault.path), ""
+    if fault.type == "extra_forbidden":
+        near = difflib.get_close_matches(fault.path[-1], _known_keys(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-    return ConfigInvalid(f"{path}: {fault['msg']}{hint}", key=path)
+    return ConfigInvalid(f"{path}: {fault.message}{hint}", key=path)
 
 
 def _known_keys() -> list[str]:
@@ -117,10 +133,39 @@ def _known_keys() -> list[str]:
     return [str(field.alias) for model in models for field in model.model_fields.values()]
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    """Where a fault is, in the words of the wire: names of types that pydantic tried are left out."""
-    return ".".join(str(part) for part in location if not _is_type_name(str(part)))
+def _message(fault: "ErrorDetails") -> str:
+    """What is wrong, in JSON's words and without the input."""
+    match fault["type"]:
+        case "tuple_type":
+            return "Input should be a list"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "Input should be an object"
+        case "union_tag_invalid":
+            return f"type should be one of: {fault.get('ctx', {}).get('expected_tags', '')}"
+        case _:
+            return fault["msg"]
 
 
-def _is_type_name(part: str) -> bool:
-    return part[:1].isupper() or "[" in part or part in {"str", "int", "bool", "constrained-str", "constrained-int"}
+def _path(location: tuple[int | str, ...], kind: str, params: JsonObject) -> tuple[str, ...]:
+    """Where a fault is, in the words of the wire: names of types, and tags of unions, that pydantic tried are left out.
+
+    What is a key or an index of the params is kept; so is the last part, where a key is missing.
+    """
+    kept: list[str] = []
+    value: Any = params
+    tagged: Any = None
+    for place, part in enumerate(location):
+        is_last = place == len(location) - 1
+        if isinstance(value, dict):
+            fields = cast("JsonObject", value)
+            if not is_last and value is not tagged and fields.get("type") == part:
+                tagged = fields
+            elif part in fields:
+                kept.append(str(part))
+                value = fields[str(part)]
+            elif is_last and kind == "missing":
+                kept.append(str(part))
+        elif isinstance(value, list) and isinstance(part, int):
+            kept.append(str(part))
+            value = cast("list[Any]", value)[part]
+    return tuple(kept)

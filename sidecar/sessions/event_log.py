@@ -5,33 +5,26 @@ could not be stored waits in a backlog, is never sent live, and is tried again b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pydantic_core import from_json, to_json
-
 from protocol.base import JsonObject
-from protocol.messages import Message
 from sidecar.agents.sink import Draft
+from sidecar.sessions.envelopes import envelope, event_row, message_rows, stored_envelope, whole
 from sidecar.sessions.ids import new_id, now
+from sidecar.sessions.outlet import Outlet
 from sidecar.stores.base import (
-    Event,
     Fenced,
     Lease,
     Put,
-    PutMessage,
     Refused,
     SeqConflict,
     SessionStore,
-    StoredEvent,
     StoreError,
     Unavailable,
     Unit,
     Unknown,
 )
-
-SendEvent = Callable[[JsonObject], None]
-"""Puts an event's envelope on the wire."""
 
 UNKNOWN_RETRIES = 3
 REPLAY_PAGE = 500
@@ -45,26 +38,25 @@ class _Pending:
     unit: Unit
     drafts: Sequence[Draft]
     extra: JsonObject | None
+    before_send: Callable[[int], None] | None = None
     send: bool = True
 
 
 class EventLog:
     """The one writer of a session."""
 
-    def __init__(
-        self, store: SessionStore, lease: Lease, epoch: str, send: SendEvent, breathe: Callable[[], Awaitable[None]]
-    ) -> None:
+    def __init__(self, store: SessionStore, lease: Lease, epoch: str, outlet: Outlet) -> None:
         self._store = store
         self._lease = lease
         self._epoch = epoch
-        self._send = send
-        self._breathe = breathe
+        self._outlet = outlet
         self._seq = lease.seq
         self._next_seq: int = lease.seq + 1
         self._sub = 0
         self._sent_seq = lease.seq
         self._backlog: list[_Pending] = []
         self._lock = asyncio.Lock()
+        self._appended = asyncio.Event()
 
     @property
     def seq(self) -> int:
@@ -86,14 +78,14 @@ class EventLog:
         """Whether something waits to be stored."""
         return bool(self._backlog)
 
-    def ephemeral(self, event: str, data: JsonObject, run_id: str | None, **extra: JsonObject) -> None:
+    def ephemeral(self, event: str, data: JsonObject, run_id: str | None) -> None:
         """Send an event that is not stored."""
+        if event in self._outlet.opted_out:
+            return
         self._sub += 1
-        envelope: JsonObject = self._envelope(event, data, run_id, self._seq)
-        envelope["sub"] = self._sub
-        envelope["ephemeral"] = True
-        envelope.update(extra)
-        self._send(envelope)
+        fields = self._envelope(event, data, run_id, self._seq)
+        fields |= {"time": now(), "sub": self._sub, "ephemeral": True}
+        self._outlet.send_event(fields)
 
     async def append(
         self,
@@ -104,6 +96,8 @@ class EventLog:
         prune_through: int = 0,
         keep: bool = True,
         extra: JsonObject | None = None,
+        before_send: Callable[[int], None] | None = None,
+        send: bool = True,
     ) -> None:
         """Store events and what they report as one unit, then send them.
 
@@ -114,6 +108,8 @@ class EventLog:
             prune_through: Events up to this one need not be kept.
             keep: Try again later if it cannot be stored now; else forget it.
             extra: Fields to add to the envelopes that are sent, but not stored.
+            before_send: Called with the unit's last seq when it is stored, before its events are sent.
+            send: False for what happens before a client was told of the session: it comes in replays only.
 
         Raises:
             StoreError: it could not be stored.
@@ -124,7 +120,7 @@ class EventLog:
                 await self._save_backlog()
             time = now()
             first = self._next_seq
-            events = [_event(draft, seq, time, run_id) for seq, draft in enumerate(drafts, start=first)]
+            events = [event_row(draft, seq, time, run_id) for seq, draft in enumerate(drafts, start=first)]
             last = first + len(events) - 1
             unit = Unit(
                 id=new_id("unit"),
@@ -132,11 +128,11 @@ class EventLog:
                 epoch=self._lease.epoch,
                 expect_seq=first - 1,
                 events=events,
-                puts=(*_messages(drafts, run_id), *(puts(last) if callable(puts) else puts)),
+                puts=(*message_rows(drafts, run_id), *(puts(last) if callable(puts) else puts)),
                 prune_through=prune_through,
             )
             self._next_seq = last + 1
-            self._backlog.append(_Pending(unit, drafts, extra))
+            self._backlog.append(_Pending(unit, drafts, extra, before_send, send))
             try:
                 await self._save_backlog()
             except (Unavailable, Refused) as error:
@@ -160,26 +156,27 @@ class EventLog:
         """While it is held nothing durable is stored or sent; a replay holds it from its answer to its end."""
         return self._lock
 
+    async def appended(self) -> None:
+        """Wait until something durable is stored."""
+        await self._appended.wait()
+
     async def replay(self, after: int, through: int) -> None:
         """Send stored events again, as they were. The caller holds the lock."""
-        previous = after
-        while previous < through:
-            page = await self._store.events(self._lease.session, previous, REPLAY_PAGE, REPLAY_PAGE_BYTES)
+        position = sent = after
+        while position < through:
+            page = await self._store.events(self._lease.session, position, REPLAY_PAGE, REPLAY_PAGE_BYTES)
             for stored in page.items:
-                if stored.event.seq > through:
+                position = stored.event.seq
+                if position > through:
                     return
-                self._resend(stored, previous)
-                previous = stored.event.seq
+                if stored.event.type not in self._outlet.opted_out:
+                    fields = stored_envelope(self._lease.session, self._epoch, stored)
+                    fields["prevSeq"] = sent
+                    self._outlet.send_event(fields)
+                    sent = position
             if page.next is None:
                 return
-            await self._breathe()
-
-    def _resend(self, stored: StoredEvent, previous: int) -> None:
-        event = stored.event
-        envelope = self._envelope(event.type, hydrate(stored), event.run_id, event.seq)
-        envelope["time"] = event.time
-        envelope["prevSeq"] = previous
-        self._send(envelope)
+            await self._outlet.breathe()
 
     def attached(self, cursor: int | None = None) -> None:
         """A client has just been told where the session is: the chain of `prevSeq` begins there."""
@@ -194,6 +191,8 @@ class EventLog:
             self._sub = 0
             if pending.send:
                 self._send_all(pending)
+            self._appended.set()
+            self._appended = asyncio.Event()
 
     async def _commit(self, unit: Unit) -> None:
         for attempt in range(UNKNOWN_RETRIES):
@@ -209,63 +208,23 @@ class EventLog:
                 return
 
     def _send_all(self, pending: "_Pending") -> None:
+        if pending.before_send is not None:
+            pending.before_send(self._seq)
         for event, draft in zip(pending.unit.events, pending.drafts, strict=True):
-            envelope = self._envelope(event.type, _whole(draft), event.run_id, event.seq)
-            envelope["prevSeq"] = self._sent_seq
-            envelope["time"] = event.time
+            if event.type in self._outlet.opted_out:
+                continue
+            fields = self._envelope(event.type, whole(draft), event.run_id, event.seq)
+            fields["prevSeq"] = self._sent_seq
+            fields["time"] = event.time
             if pending.extra:
-                envelope.update(pending.extra)
+                fields.update(pending.extra)
             self._sent_seq = event.seq
-            self._send(envelope)
+            self._outlet.send_event(fields)
 
     def _envelope(self, event: str, data: JsonObject, run_id: str | None, seq: int) -> JsonObject:
-        envelope: JsonObject = {"sessionId": self._lease.session}
-        if run_id is not None:
-            envelope["runId"] = run_id
-        envelope |= {"seq": seq, "epoch": self._epoch, "time": now(), "type": event, "data": data}
-        return envelope
+        return envelope(self._lease.session, self._epoch, event, data, run_id, seq)
 
 
 def is_lost(error: StoreError) -> bool:
     """Whether the session can no longer be written to by this process at all."""
     return isinstance(error, Fenced | SeqConflict)
-
-
-def _event(draft: Draft, seq: int, time: str, run_id: str | None) -> Event:
-    message_id = row_key(draft.message, run_id) if draft.message is not None else None
-    return Event(seq=seq, type=draft.type, time=time, data=to_json(draft.data), run_id=run_id, message_id=message_id)
-
-
-def _messages(drafts: Sequence[Draft], run_id: str | None) -> list[PutMessage]:
-    found = {draft.message.message_id: draft.message for draft in drafts if draft.message is not None}
-    return [put_message(message, run_id) for message in found.values()]
-
-
-def put_message(message: Message, run_id: str | None) -> PutMessage:
-    """The write that stores a message."""
-    body = message.model_dump_json(by_alias=True, exclude_none=True).encode()
-    return PutMessage(message_id=row_key(message, run_id), run_id=run_id, body=body)
-
-
-def row_key(message: Message, run_id: str | None) -> str:
-    """What a message's row is called: a host may send a message again, under its own id, after a run that failed."""
-    return str(message.message_id) if run_id is None else f"{run_id}/{message.message_id}"
-
-
-def _whole(draft: Draft) -> JsonObject:
-    if draft.message is None:
-        return draft.data
-    return _joined(draft.type, draft.data, draft.message.wire())
-
-
-def hydrate(stored: StoredEvent) -> JsonObject:
-    """A stored event's data, with what it refers to."""
-    data: JsonObject = from_json(stored.event.data)
-    return data if stored.message is None else _joined(stored.event.type, data, from_json(stored.message))
-
-
-def _joined(event: str, data: JsonObject, message: JsonObject) -> JsonObject:
-    content: list[JsonObject] = message["content"]
-    if event == "reasoning.completed":
-        return {**data, "text": "".join(block["text"] for block in content if block["type"] == "reasoning")}
-    return {**data, "content": content}

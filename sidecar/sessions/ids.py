@@ -1,7 +1,9 @@
 """New ids, and the time as the wire writes it."""
 
 import secrets
+import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def new_id(kind: str) -> str:
@@ -11,4 +13,10 @@ def new_id(kind: str) -> str:
 
 def now() -> str:
     """RFC 3339, UTC, microseconds."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_second(second)}.{nanoseconds // 1000:06}Z"
+
+
+@lru_cache(maxsize=1)  # every event has its time: a third of the cost of one that is streamed
+def _second(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,33 +1,31 @@
 """Creates, opens, closes and finds sessions. Runs nothing; knows no JSON-RPC."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from protocol.agents import AgentSpec
 from protocol.base import JsonObject
 from protocol.sessions import CreateSessionParams, Recovered, WireWarning
 from providers.api.provider import Surroundings
-from sidecar.agents.catalog import AgentCatalog, ResolvedAgent
+from sidecar.agents.catalog import ResolvedAgent
 from sidecar.agents.plan import AgentPlan, SessionSettings, check_state, make_plan
-from sidecar.errors import IdempotencyConflict, InvalidParams, SessionClosed
-from sidecar.sessions.event_log import EventLog, SendEvent
+from sidecar.agents.provider_types import provider_types
+from sidecar.agents.workspaces import Workspace, Workspaces
+from sidecar.errors import IdempotencyConflict, InvalidParams, SessionClosed, SessionExists, SidecarError
+from sidecar.models.registry import Models
+from sidecar.sessions.envelopes import put_message
+from sidecar.sessions.event_log import EventLog
 from sidecar.sessions.ids import new_id, now
 from sidecar.sessions.open_session import OpenSession, state_bytes
+from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.record import SessionRecord, read_record
 from sidecar.sessions.recovery import repair
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.transcript import Transcript
-from sidecar.stores.base import Exists, Lease, PutState, SessionStore, Snapshot, StoreError, Unit
-
-
-@dataclass(frozen=True, slots=True)
-class Outlet:
-    """The way to the client."""
-
-    send_event: SendEvent
-    breathe: Callable[[], Awaitable[None]]
-    """Waits while the client is far behind in reading."""
+from sidecar.sessions.transfer import Contents
+from sidecar.stores.base import Exists, Lease, Missing, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +43,28 @@ class SessionManager:
     def __init__(
         self,
         stores: StoreAccess,
-        catalog: AgentCatalog,
+        workspaces: Workspaces,
         outlet: Outlet,
         *,
         cache_bytes: int,
-        hook_timeout_ms: int,
-        max_turns: int,
     ) -> None:
         self.stores = stores
-        self.catalog = catalog
+        self.workspaces = workspaces
         self.outlet = outlet
         self.default_cwd: str | None = None
         """Where a session works that names no folder."""
         self._open: dict[str, OpenSession] = {}
         self._cache_bytes = cache_bytes
-        self._hook_timeout_ms = hook_timeout_ms
-        self._max_turns = max_turns
 
     @property
     def open_sessions(self) -> list[OpenSession]:
         """Those that are open here, one-off ones left out."""
         return [session for session in self._open.values() if not session.one_off]
+
+    @property
+    def models_in_use(self) -> list[Models]:
+        """The endpoints of every session that is open here, one-off ones included."""
+        return [session.workspace.models for session in self._open.values()]
 
     def find_open(self, session_id: str) -> OpenSession | None:
         """The session, if it is open here."""
@@ -103,22 +102,93 @@ class SessionManager:
         Raises:
             SidecarError: the agent, a provider or the state is refused, or nothing could be stored.
         """
-        agent = self.catalog.resolve(params.agent)
+        workspace = await self.workspaces.of(params.cwd or self.default_cwd)
+        agent = workspace.catalog.resolve(params.agent)
         record = self._new_record(params, agent)
         transcript_store = self.stores.ephemeral if params.ephemeral else await self.stores.durable()
+        if params.session_id is not None:
+            await self._refuse_namesake(params.session_id, transcript_store)
         transcript = Transcript(transcript_store, record.session_id, self._cache_bytes)
-        plan = self._plan(agent, record, transcript)
+        plan = await self._plan(workspace, agent, record, transcript)
         state = _initial_state(params.state or {}, plan)
         lease = await self._create(transcript_store, record, state, payload_hash)
         if params.session_id is not None:
             snapshot = await self.snapshot_in(transcript_store, record.session_id)
             if read_record(snapshot).epoch != record.epoch:
                 return await self._retried(transcript_store, lease, snapshot)
-        return Opened(self._admit(record, plan, transcript_store, lease, transcript, state))
+        session = self._admit(record, workspace, plan, transcript_store, lease, transcript, state)
+        return Opened(session, warnings=workspace.warnings)
+
+    async def create_from(
+        self, contents: Contents, session_id: str | None, *, parent: str | None = None, ephemeral: bool = False
+    ) -> OpenSession:
+        """A session that begins with what another one held; its events begin anew.
+
+        Raises:
+            SessionExists: the id is taken.
+            SidecarError: its agent is not configured, or nothing could be stored.
+        """
+        created = now()
+        record = contents.record.model_copy(
+            update={
+                "session_id": session_id or new_id("ses"),
+                "parent_session_id": parent,
+                "created_at": created,
+                "updated_at": created,
+                "revision": 0,
+                "epoch": new_id("ep"),
+                "run_starts": (),
+            }
+        )
+        store = self.stores.ephemeral if ephemeral else await self.stores.durable()
+        transcript = Transcript(store, record.session_id, self._cache_bytes)
+        workspace = await self.workspaces.of(record.cwd)
+        plan = await self._plan(workspace, workspace.catalog.resolve(_agent_of(record)), record, transcript)
+        puts = [put_message(message, message.run_id) for message in contents.messages]
+        try:
+            lease = await self._create(store, record, contents.state, None, puts)
+        except IdempotencyConflict:
+            raise SessionExists(record.session_id) from None
+        return self._admit(record, workspace, plan, store, lease, transcript, contents.state)
+
+    @asynccontextmanager
+    async def borrowed(self, session_id: str) -> AsyncGenerator[OpenSession, None]:
+        """A session, open here for as long as it takes: one that was not open is closed again.
+
+        Raises:
+            SidecarError: as `resume`.
+        """
+        session = self._open.get(session_id)
+        if session is not None and not session.lost:
+            yield session
+            return
+        opened = await self.resume(session_id)
+        try:
+            yield opened.session
+        finally:
+            await self._give_up(opened.session)
+
+    async def delete(self, session_id: str) -> bool:
+        """Remove a session and all that belongs to it; whether it was there.
+
+        Raises:
+            SessionLocked: another process has it open.
+        """
+        session = self._open.pop(session_id, None)
+        store = session.store if session is not None else await self.stores.durable()
+        try:
+            lease = session.log.lease if session is not None else await store.acquire(session_id)
+            await store.delete(lease)
+        except Missing:
+            return False
+        except StoreError as error:
+            raise storage_error(error, session_id) from error
+        return True
 
     async def create_one_off(self, agent: str | AgentSpec | None) -> OpenSession:
         """A throw-away session for one run: kept in memory, in no list, with no history."""
-        resolved = self.catalog.resolve(agent)
+        workspace = await self.workspaces.of(self.default_cwd)
+        resolved = workspace.catalog.resolve(agent)
         record = self._new_record(CreateSessionParams(agent=agent), resolved)
         store = self.stores.ephemeral
         transcript = Transcript(store, record.session_id, self._cache_bytes)
@@ -126,15 +196,18 @@ class SessionManager:
             resolved,
             SessionSettings(),
             Surroundings(cwd=record.cwd),
-            hook_timeout_ms=self._hook_timeout_ms,
-            max_turns=self._max_turns,
+            hook_timeout_ms=workspace.limits.provider_timeout_ms,
+            max_turns=workspace.limits.max_turns,
             with_history=False,
+            plugins=await provider_types(resolved, (), workspace.plugins, workspace.file_of(resolved)),
         )
         lease = await self._create(store, record, {}, None)
-        return self._admit(record, plan, store, lease, transcript, {}, one_off=True)
+        return self._admit(record, workspace, plan, store, lease, transcript, {}, one_off=True)
 
     async def resume(self, session_id: str) -> Opened:
-        """Open a stored session here, repairing what a dead process left. One that is open here stays as it is.
+        """Open a stored session here, repairing what a dead process left.
+
+        One that is open here already stays open, and takes up a configuration that is new, unless a run has it.
 
         Raises:
             SidecarError: it is not there, another process owns it, or its agent is no longer configured.
@@ -142,11 +215,13 @@ class SessionManager:
         session = self._open.get(session_id)
         if session is not None:
             if not session.lost:
-                return Opened(session)
+                await self._take_up(session)
+                return Opened(session, warnings=session.workspace.warnings)
             await self._give_up(session)
         store = await self.stores.durable()
         snapshot = await self.snapshot_in(store, session_id)
-        self.catalog.resolve(_agent_of(read_record(snapshot)))
+        record = read_record(snapshot)
+        (await self.workspaces.of(record.cwd)).catalog.resolve(_agent_of(record))
         try:
             lease = await store.acquire(session_id)
         except StoreError as error:
@@ -184,19 +259,45 @@ class SessionManager:
         except StoreError as error:
             raise storage_error(error, session_id) from error
 
+    async def _refuse_namesake(self, session_id: str, store: SessionStore) -> None:
+        """An id names one session, ephemeral or stored.
+
+        Raises:
+            IdempotencyConflict: the other store has one of this name.
+        """
+        open_here = self._open.get(session_id)
+        taken = open_here is not None and open_here.store is not store
+        if not taken and store is self.stores.ephemeral:
+            with suppress(StoreError, SidecarError):  # a store that cannot be read has no say in what is not stored
+                await (await self.stores.durable()).load(session_id)
+                taken = True
+        if taken:
+            raise IdempotencyConflict(f"session id {session_id!r}", session_id=session_id)
+
     async def _retried(self, store: SessionStore, lease: Lease, snapshot: Snapshot) -> Opened:
         session = self._open.get(snapshot.session)
         if session is not None and not session.lost:
-            return Opened(session)
+            return Opened(session, warnings=session.workspace.warnings)
         return await self._open_stored(store, lease)
+
+    async def _take_up(self, session: OpenSession) -> None:
+        """Give an open session what its folder's configuration says by now."""
+        record = session.record
+        workspace = await self.workspaces.of(record.cwd)
+        if workspace is session.workspace:
+            return
+        plan = await self._plan(workspace, workspace.catalog.resolve(_agent_of(record)), record, session.transcript)
+        if session.slot.holder is None:
+            session.workspace, session.plan = workspace, plan
 
     async def _open_stored(self, store: SessionStore, lease: Lease) -> Opened:
         try:
             snapshot = await store.load(lease.session)
             record = read_record(snapshot)
             transcript = Transcript(store, record.session_id, self._cache_bytes)
-            plan = self._plan(self.catalog.resolve(_agent_of(record)), record, transcript)
-            session = self._admit(record, plan, store, lease, transcript, snapshot.state)
+            workspace = await self.workspaces.of(record.cwd)
+            plan = await self._plan(workspace, workspace.catalog.resolve(_agent_of(record)), record, transcript)
+            session = self._admit(record, workspace, plan, store, lease, transcript, snapshot.state)
             recovered = await repair(session.log, snapshot)
         except StoreError as error:
             await self._release(store, lease)
@@ -204,7 +305,7 @@ class SessionManager:
         except BaseException:
             await self._release(store, lease)
             raise
-        return Opened(session, recovered)
+        return Opened(session, recovered, workspace.warnings)
 
     async def _release(self, store: SessionStore, lease: Lease) -> None:
         self._open.pop(lease.session, None)
@@ -224,9 +325,14 @@ class SessionManager:
                 await session.store.release(session.log.lease)
 
     async def _create(
-        self, store: SessionStore, record: SessionRecord, state: dict[str, bytes], payload_hash: str | None
+        self,
+        store: SessionStore,
+        record: SessionRecord,
+        state: dict[str, bytes],
+        payload_hash: str | None,
+        messages: Sequence[PutMessage] = (),
     ) -> Lease:
-        puts = (record.put(), *(PutState(key, value) for key, value in state.items()))
+        puts = (record.put(), *(PutState(key, value) for key, value in state.items()), *messages)
         first = Unit(id=new_id("unit"), session=record.session_id, epoch=1, expect_seq=0, puts=puts)
         try:
             return await store.create(record.session_id, first, key=payload_hash)
@@ -252,20 +358,26 @@ class SessionManager:
             metadata=params.metadata,
         )
 
-    def _plan(self, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript) -> AgentPlan:
+    async def _plan(
+        self, workspace: Workspace, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript
+    ) -> AgentPlan:
         return make_plan(
             agent,
             SessionSettings(
                 model=record.model, instructions=record.instructions, context_providers=record.context_providers
             ),
             Surroundings(cwd=record.cwd, history=transcript),
-            hook_timeout_ms=self._hook_timeout_ms,
-            max_turns=self._max_turns,
+            hook_timeout_ms=workspace.limits.provider_timeout_ms,
+            max_turns=workspace.limits.max_turns,
+            plugins=await provider_types(
+                agent, record.context_providers, workspace.plugins, workspace.file_of(agent)
+            ),
         )
 
     def _admit(
         self,
         record: SessionRecord,
+        workspace: Workspace,
         plan: AgentPlan,
         store: SessionStore,
         lease: Lease,
@@ -274,8 +386,8 @@ class SessionManager:
         *,
         one_off: bool = False,
     ) -> OpenSession:
-        log = EventLog(store, lease, record.epoch, self.outlet.send_event, self.outlet.breathe)
-        session = OpenSession(record, plan, store, log, transcript, state, one_off=one_off)
+        log = EventLog(store, lease, record.epoch, self.outlet)
+        session = OpenSession(record, workspace, plan, store, log, transcript, state, one_off=one_off)
         self._open[record.session_id] = session
         return session
 
@@ -289,4 +401,4 @@ def _initial_state(state: JsonObject, plan: AgentPlan) -> dict[str, bytes]:
     try:
         return {key: state_bytes(key, value) for key, value in state.items()}
     except ValueError as error:
-        raise InvalidParams(str(error)) from None
+        raise InvalidParams(str(error), [{"path": "state", "message": str(error)}]) from None

@@ -11,8 +11,10 @@ from protocol.sessions import ConfigChoice, ConfigOption, ProviderStatus, Sessio
 from providers.api.session import Session
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import AgentPlan
+from sidecar.agents.workspaces import Workspace
 from sidecar.sessions.event_log import EventLog
 from sidecar.sessions.record import SessionRecord
+from sidecar.sessions.slot import RunSlot
 from sidecar.sessions.transcript import Transcript
 from sidecar.stores.base import PutState, SessionStore
 
@@ -26,6 +28,7 @@ class OpenSession:
     def __init__(
         self,
         record: SessionRecord,
+        workspace: Workspace,
         plan: AgentPlan,
         store: SessionStore,
         log: EventLog,
@@ -35,13 +38,17 @@ class OpenSession:
         one_off: bool = False,
     ) -> None:
         self.record = record
+        self.workspace = workspace
+        """The configuration that its agent is of."""
         self.plan = plan
         self.store = store
         self.log = log
         self.transcript = transcript
         self.one_off = one_off
         self.stats: dict[str, HookStats] = {}
+        self.slot = RunSlot()
         self.turn: Turn | None = None
+        """The run that has the slot, once it has begun."""
         self.lost = False
         """Another process took it over, or it failed: nothing more can be written."""
         self._state = dict(state)
@@ -59,8 +66,8 @@ class OpenSession:
         """The state that a run works on: a copy, so that it can be dropped."""
         return Session(self.session_id, state=self.state(), service_session_id=self.record.service_session_id)
 
-    def changes(self, state: JsonObject) -> list[PutState]:
-        """The writes that make `state` the committed one.
+    def changes(self, state: JsonObject, base: JsonObject) -> list[PutState]:
+        """The writes that carry over what has changed from `base` to `state`; other keys stay as they are by now.
 
         Raises:
             ValueError: a value is no JSON.
@@ -68,9 +75,10 @@ class OpenSession:
         puts: list[PutState] = []
         for key, value in state.items():
             body = state_bytes(key, value)
-            if body != self._state.get(key) and not (value == {} and key not in self._state):
+            is_new = key not in base
+            if (is_new and value != {}) or (not is_new and body != state_bytes(key, base[key])):
                 puts.append(PutState(key, body))
-        puts.extend(PutState(key, None) for key in self._state if key not in state)
+        puts.extend(PutState(key, None) for key in base if key not in state)
         return puts
 
     def committed(self, puts: list[PutState]) -> None:
@@ -86,7 +94,7 @@ class OpenSession:
         return session_info(
             self.record,
             last_seq=self.log.seq,
-            status="running" if self.turn is not None else "idle",
+            status="running" if self.slot.holder is not None else "idle",
             is_open=True,
             model=self.record.model or self.plan.model,
         )
@@ -107,6 +115,11 @@ class OpenSession:
                 name="Model",
                 value=value,
                 choices=tuple(ConfigChoice(value=model, name=model) for model in choices),
+            ),
+            ConfigOption(
+                id="reasoningEffort",
+                name="Reasoning effort",
+                value=self.record.reasoning_effort or self.plan.options.reasoning_effort,
             ),
         )
 

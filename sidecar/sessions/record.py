@@ -18,6 +18,7 @@ class SessionRecord(WireModel):
     agent_spec: AgentSpec | None = None
     """The inline agent; a named one is looked up again at each resume."""
     model: str | None = None
+    reasoning_effort: str | None = None
     instructions: str | None = None
     context_providers: tuple[ProviderEntry, ...] = ()
     title: str | None = None
@@ -52,6 +53,10 @@ class RunRecord(WireModel):
     payload_hash: str
     started_at: str
     input_ids: tuple[str, ...] = ()
+    steered: tuple[Message, ...] = ()
+    """Input that was accepted while the run was under way, and may not be in the transcript yet."""
+    alias_of: str | None = None
+    """Another run's id: this one was taken into that run as steering."""
     status: str = "running"
     stop_reason: str | None = None
     ended_at: str | None = None
@@ -71,7 +76,7 @@ class RunRecord(WireModel):
     @property
     def ended(self) -> bool:
         """Whether the run has come to its end."""
-        return self.status != "running"
+        return self.status not in ("running", "queued")
 
     def put(self) -> PutRun:
         """The write that stores this record."""

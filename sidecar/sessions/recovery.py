@@ -27,6 +27,7 @@ async def repair(log: EventLog, snapshot: Snapshot) -> Recovered | None:
             lambda last_seq, run=run: [run.model_copy(update={"last_seq": last_seq}).put()],
             run_id=run.run_id,
             keep=False,
+            send=False,
         )
     if not runs:
         return None

@@ -21,6 +21,12 @@ class RunTicket:
         self.run_id = run_id
         self.begun = False
         """It has its session's slot."""
+        self.queued = False
+        """It waits for the slot."""
+        self.payload_hash = ""
+        self.recorded = asyncio.Event()
+        """The run is stored, or has ended without that."""
+        self.ended = asyncio.Event()
         self.stop: StopKind | None = None
         self._stopped = asyncio.Event()
 

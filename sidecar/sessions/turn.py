@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -12,13 +12,16 @@ from protocol.errors import WireError
 from protocol.messages import Message, Source, TextBlock
 from protocol.runs import RunResult
 from protocol.sessions import WireWarning
-from sidecar.agents.runner import Execution, ModelSource, RunRequest
+from sidecar.agents.runner import Execution, ModelSource, RunRequest, completed_draft
 from sidecar.agents.sink import Draft
 from sidecar.errors import OwnershipLost, SidecarError
 from sidecar.sessions.event_log import is_lost
 from sidecar.sessions.ids import new_id, now
 from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.outlet import Outlet
+from sidecar.sessions.progress_mirror import ProgressMirror
 from sidecar.sessions.record import RunRecord
+from sidecar.sessions.run_results import merge_options, run_result
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.tickets import RunTicket, StopKind
 from sidecar.sessions.turn_sink import TurnSink
@@ -43,8 +46,15 @@ class TurnRequest:
     client_kwargs: JsonObject | None = None
     timeout_ms: int | None = None
     stream: bool = True
+    properties: JsonObject | None = None
+    context_messages: tuple[Message, ...] = ()
+    """Documents that the host sent along: seen by the model, not kept in the transcript."""
     event_extra: JsonObject | None = None
     """Fields for the envelope of `run.started`, as sent."""
+    on_begun: Callable[[int], None] | None = None
+    """Called with the last seq when the run is stored, before its first event is sent."""
+    work_done_token: str | int | None = None
+    partial_result_token: str | int | None = None
 
 
 class _End(NamedTuple):
@@ -62,7 +72,7 @@ class Turn:
         ticket: RunTicket,
         request: TurnRequest,
         models: ModelSource,
-        breathe: Callable[[], Awaitable[None]],
+        outlet: Outlet,
         *,
         keep_event_runs: int,
     ) -> None:
@@ -76,18 +86,23 @@ class Turn:
         self._models = models
         self._keep_event_runs = keep_event_runs
         self._clock = time.monotonic()
-        self._sink = TurnSink(session.log, self.run_id, breathe, stream=request.stream)
+        self._mirror = ProgressMirror(outlet.notify, request.work_done_token, request.partial_result_token)
+        self._sink = TurnSink(session.log, self.run_id, outlet.breathe, self._mirror, stream=request.stream)
         self._input = tuple(self._stamped(message) for message in request.input_messages)
+        self._steered: tuple[Message, ...] = ()
+        self._base = session.state()
         self._working = session.working_session()
         self._execution = Execution(
             session.plan,
             RunRequest(
                 run_id=self.run_id,
                 input_messages=self._input,
-                options=merge_options(session.plan.options, request.options, session.record.model),
+                options=merge_options(session.plan.options, request.options, session.record),
                 run_instructions=request.options.instructions,
                 response_schema=request.response_schema,
                 client_kwargs=request.client_kwargs or {},
+                context_messages=request.context_messages,
+                properties=request.properties or {},
             ),
             self._working,
             None if session.one_off else session.session_id,
@@ -117,7 +132,34 @@ class Turn:
         finally:
             self._sink.close()
             self._session.turn = None
+            self._session.slot.leave(self._ticket)
             self.done.set()
+
+    async def steer(self, messages: Sequence[Message], alias: RunRecord | None = None) -> bool:
+        """Take input into the run while it works; it joins the next model call.
+
+        Args:
+            messages: The input, without ids.
+            alias: Another run's record to store along: that run was taken into this one.
+
+        Returns:
+            False if the run has had its last model call.
+
+        Raises:
+            StorageFailed: the input could not be stored, and does not join.
+        """
+        stamped = tuple(self._stamped(message) for message in messages)
+        if not self._execution.steer(stamped):
+            return False
+        before, self._steered = self._steered, (*self._steered, *stamped)
+        puts: list[Put] = [self._record().put(), *([alias.put()] if alias is not None else ())]
+        try:
+            await asyncio.shield(self._session.log.append([], puts, run_id=self.run_id, keep=False))
+        except StoreError as error:
+            self._steered = before
+            self._execution.unsteer(stamped)
+            raise storage_error(error, self._session.session_id) from error
+        return True
 
     async def _begin(self) -> None:
         """Store the run and its input: from here on it has exactly one end. No model call without that.
@@ -134,7 +176,7 @@ class Turn:
         model = self._request.options.model or record.model or session.plan.model
         if model is not None:
             data["model"] = model
-        drafts = [Draft("run.started", data), *(_user_message(message) for message in self._input)]
+        drafts = [Draft("run.started", data), *map(completed_draft, self._input)]
         puts: list[Put] = [self._record().put(), record.put()]
         try:
             await asyncio.shield(
@@ -145,6 +187,7 @@ class Turn:
                     prune_through=starts[0] - 1,
                     keep=False,
                     extra=self._request.event_extra,
+                    before_send=self._request.on_begun,
                 )
             )
         except StoreError as error:
@@ -152,6 +195,7 @@ class Turn:
             session.lost = session.lost or is_lost(error) or isinstance(error, Unknown)
             raise storage_error(error, session.session_id) from error
         session.record = record
+        self._mirror.begin(session.plan.name)
 
     async def _execute(self) -> _End:
         """Let the agent work until it is done, fails, or is told to stop."""
@@ -216,31 +260,33 @@ class Turn:
         session, progress = self._session, self._execution.progress
         dropped = end.status == "failed"
         changes = [] if dropped else self._state_changes()
-        record = session.record.model_copy(
-            update={
-                "updated_at": now(),
-                "usage": session.record.usage + progress.meter.usage,
-                "revision": session.record.revision + bool(changes),
-            }
-        )
+        record = session.record
+        revision, total = record.revision + bool(changes), record.usage + progress.meter.usage
         run = self._record(end)
         drafts = self._sink.take()
+        late = () if dropped else self._execution.take_steering()
+        drafts += map(completed_draft, late)
         if changes:
-            drafts.append(
-                Draft("state.changed", {"revision": record.revision, "keys": [change.key for change in changes]})
-            )
-        usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
+            drafts.append(Draft("state.changed", {"revision": revision, "keys": [change.key for change in changes]}))
+        usage = {"run": progress.meter.usage.wire(), "session": total.wire()}
         drafts += [Draft("usage.updated", usage), Draft("run.completed", self._completed_data(end))]
 
         def puts(last_seq: int) -> list[Put]:
             hidden = [HideRun(self.run_id)] if dropped else []
-            return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), record.put()]
+            record = session.record  # the host may have changed it meanwhile
+            session.record = record.model_copy(
+                update={
+                    "updated_at": now(),
+                    "usage": record.usage + progress.meter.usage,
+                    "revision": record.revision + bool(changes),
+                }
+            )
+            return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), session.record.put()]
 
-        session.record = record
         await self._store_end(drafts, puts, end)
         session.committed(changes)
         if not dropped:
-            session.transcript.extend((*self._input, *progress.messages))
+            session.transcript.extend((*self._input, *progress.transcript, *late))
         if end.error is not None:
             raise end.error
         return run_result(
@@ -262,10 +308,11 @@ class Turn:
                 self._sink.warnings.append(WireWarning(kind=told.kind, message=told.message))
             log.mute_backlog()
             log.ephemeral("run.completed", self._completed_data(end), self.run_id)
+        self._mirror.end(end.status)
 
     def _state_changes(self) -> list[PutState]:
         try:
-            return self._session.changes(self._working.state)
+            return self._session.changes(self._working.state, self._base)
         except ValueError as error:
             self._sink.warn("stateDropped", f"what this run wrote to the state was dropped: {error}")
             return []
@@ -288,6 +335,7 @@ class Turn:
             payload_hash=self.payload_hash,
             started_at=self.started_at,
             input_ids=tuple(str(message.message_id) for message in self._input),
+            steered=self._steered,
         )
         if end is None:
             return record
@@ -338,39 +386,6 @@ class Turn:
 
     def _duration_ms(self) -> int:
         return round((time.monotonic() - self._clock) * 1000)
-
-
-def merge_options(agent: RunOptions, run: RunOptions, session_model: str | None) -> RunOptions:
-    """The agent's options with the run's over them; `instructions` travel on their own."""
-    given = run.model_dump(exclude_none=True, exclude={"instructions"})
-    if session_model is not None:
-        given.setdefault("model", session_model)
-    return agent.model_copy(update={**given, "instructions": None})
-
-
-def run_result(run: RunRecord, session_id: str, output: tuple[Message, ...]) -> RunResult:
-    """The answer of a run that did not fail, from its record and its output's whole messages."""
-    messages = (*output, *((run.partial,) if run.partial is not None else ()))
-    return RunResult.model_validate(
-        {
-            "run_id": run.run_id,
-            "session_id": session_id,
-            "status": run.status,
-            "stop_reason": run.stop_reason,
-            "messages": messages,
-            "text": "".join(message.text for message in messages if message.role == "assistant"),
-            "value": run.value["value"] if run.value is not None else None,
-            "value_error": run.value_error,
-            "usage": run.usage,
-            "last_seq": run.last_seq,
-            "duration_ms": run.duration_ms,
-            "warnings": run.warnings,
-        }
-    )
-
-
-def _user_message(message: Message) -> Draft:
-    return Draft("message.completed", {"messageId": message.message_id, "role": message.role}, message)
 
 
 def _stopped(kind: StopKind) -> _End:

@@ -8,6 +8,7 @@ from protocol.sessions import WireWarning
 from sidecar.agents.sink import Draft
 from sidecar.errors import OwnershipLost
 from sidecar.sessions.event_log import EventLog, is_lost
+from sidecar.sessions.progress_mirror import ProgressMirror
 from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER
 
@@ -15,20 +16,32 @@ from sidecar.telemetry import LOGGER
 class TurnSink:
     """The way up for a run's events."""
 
-    def __init__(self, log: EventLog, run_id: str, breathe: Callable[[], Awaitable[None]], *, stream: bool) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        run_id: str,
+        breathe: Callable[[], Awaitable[None]],
+        mirror: ProgressMirror,
+        *,
+        stream: bool,
+    ) -> None:
         self.warnings: list[WireWarning] = []
         self.storage_error: StoreError | None = None
         """Why something of this run is not stored yet."""
         self._log = log
         self._run_id = run_id
         self._breathe = breathe
+        self._mirror = mirror
         self._stream = stream
         self._staged: list[Draft] = []
         self._closed = False
 
     def ephemeral(self, event: str, data: JsonObject) -> None:
         """Send at once, if the host wants a stream."""
-        if self._stream and not self._closed:
+        if self._closed:
+            return
+        self._mirror.event(event, data)
+        if self._stream:
             self._log.ephemeral(event, data, self._run_id)
 
     def stage(self, draft: Draft) -> None:

@@ -7,13 +7,16 @@ from pydantic_core import from_json
 
 from protocol.base import JsonObject
 from protocol.messages import Message
+from protocol.runs import RunResult
 from protocol.sessions import SessionInfo
 from protocol.state import ProviderState, RunState
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import merge_entries, source_id_of
+from sidecar.errors import RunNotFound, StoredFailure
 from sidecar.sessions.open_session import OpenSession, session_info
 from sidecar.sessions.record import RunRecord, SessionRecord, read_record
 from sidecar.sessions.recovery import interrupted
+from sidecar.sessions.run_results import run_result
 from sidecar.stores.base import SessionRow, SessionStore, Snapshot
 
 OUTPUT_PAGE = 1_000
@@ -143,6 +146,22 @@ async def run_output(store: SessionStore, session_id: str, run: RunRecord) -> tu
             break
         after = page.items[-1].position
     return tuple(found)
+
+
+async def stored_result(store: SessionStore, session_id: str, run_id: str) -> RunResult:
+    """What an ended run was answered.
+
+    Raises:
+        StoredFailure: it failed; its own error.
+        RunNotFound: it was never stored.
+        StoreError: it could not be read.
+    """
+    record = await find_run(store, session_id, run_id)
+    if record is None:
+        raise RunNotFound(run_id, session_id)
+    if record.error is not None:
+        raise StoredFailure(record.error)
+    return run_result(record, session_id, await run_output(store, session_id, record))
 
 
 def _model(record: SessionRecord) -> str | None:

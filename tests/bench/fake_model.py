@@ -67,6 +67,7 @@ class FakeModel:
         """Open at this moment."""
         self._replies: deque[Reply] = deque()
         self._fallback: Fallback | None = None
+        self._listing: Reply | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Condition()
 
@@ -122,6 +123,10 @@ class FakeModel:
     def otherwise(self, fallback: Fallback) -> None:
         """What to answer when nothing is scripted: for many sessions at once, where an order means nothing."""
         self._fallback = fallback
+
+    def lists(self, reply: Reply) -> None:
+        """Answer `/v1/models` with exactly this, instead of with `models`."""
+        self._listing = reply
 
     # What a test asks
 
@@ -214,6 +219,8 @@ class FakeModel:
     async def _reply_to(self, request: Recorded) -> Reply:
         if request.path.endswith("/models"):
             self.other_requests.append(request)
+            if self._listing is not None:
+                return self._listing
             listed = [{"id": name, "object": "model"} for name in self.models]
             return _document(200, json.dumps({"object": "list", "data": listed}), "application/json")
         if not request.path.endswith("/chat/completions"):

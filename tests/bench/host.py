@@ -20,25 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.bench.handles import PATIENCE_S, Asked, HostRun, HostSession, RpcError
 from tests.bench.wire import EventChecker, Framing, Json, StrictParser, encode
 
-PATIENCE_S = 30
-"""How long a test waits for something that must come."""
-
-
-class RpcError(Exception):
-    """The sidecar answered with an error."""
-
-    def __init__(self, error: Json) -> None:
-        super().__init__(f"{error['code']} {error['data']['kind']}: {error['message']}")
-        self.code: int = error["code"]
-        self.message: str = error["message"]
-        self.data: Json = error["data"]
-
-    @property
-    def kind(self) -> str:
-        """The stable discriminator."""
-        return self.data["kind"]
+__all__ = ["FakeHost", "HostGone", "HostRun", "HostSession", "RpcError"]
 
 
 class HostGone(Exception):
@@ -78,18 +63,21 @@ class FakeHost:
         self.messages: list[Json] = []
         """Everything that came, in order."""
         self.stderr = b""
+        self.may_be_cut = False
+        """The test makes the sidecar end in the middle of a frame."""
         self._args = ("serve", "--store", store, *args)
         self._env = env or {}
         self._cwd = cwd
         self._initialize = initialize or {}
         self._greet = greet
         self._under = under
-        self._ids = itertools.count(1)
+        self._ids = itertools.count(1001)  # below that, ids are the tests' own
         self._waiting: dict[int | str, asyncio.Future[Json]] = {}
         self._replays: dict[int | str, Json] = {}
         self._changed = asyncio.Condition()
         self._checker = EventChecker() if check else None
         self._ended = False
+        self._fault: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.paused = asyncio.Event()
         self.paused.set()
@@ -149,9 +137,11 @@ class FakeHost:
         """A notification."""
         self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
 
-    def ask(self, method: str, params: Any = None, *, request_id: int | str | None = None) -> "Asked":
+    def ask(self, method: str, params: Any = None, *, request_id: int | str | None = None) -> Asked:
         """Send a request; its answer is waited for elsewhere."""
         request_id = next(self._ids) if request_id is None else request_id
+        if method == "resumeSession" and isinstance(params, dict):
+            self._replays[request_id] = params.get("replayFrom") or {}
         self._waiting[request_id] = asyncio.get_running_loop().create_future()
         self.send(
             {"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})}
@@ -168,7 +158,7 @@ class FakeHost:
         self.write(message) if isinstance(message, bytes) else self.send(message)
         return (await self.until(lambda: [found for found in self.messages[seen:] if "method" not in found]))[0]
 
-    async def refusal(self, method: str, params: Any = None) -> "RpcError":
+    async def refusal(self, method: str, params: Any = None) -> RpcError:
         """Send a request that must be answered with an error."""
         message = await self.ask(method, params).message()
         assert "error" in message, f"not refused: {message}"
@@ -176,12 +166,12 @@ class FakeHost:
 
     # ---- sessions -------------------------------------------------------------------------------------------------
 
-    async def create_session(self, **params: Any) -> "HostSession":
+    async def create_session(self, **params: Any) -> HostSession:
         """`createSession`."""
         result = await self.request("createSession", params)
         return HostSession(self, result["session"]["sessionId"], result)
 
-    async def resume_session(self, session_id: str, **params: Any) -> "HostSession":
+    async def resume_session(self, session_id: str, **params: Any) -> HostSession:
         """`resumeSession`."""
         result = await self.request("resumeSession", {"sessionId": session_id, **params})
         return HostSession(self, session_id, result)
@@ -202,10 +192,17 @@ class FakeHost:
         """Wait until something is true of what came; fail when the sidecar ends first."""
         async with asyncio.timeout(PATIENCE_S), self._changed:
             while not (found := condition()):
+                if self._fault is not None:
+                    raise self._fault
                 if self._ended:
                     raise HostGone(self.stderr.decode(errors="replace")[-2000:])
                 await self._changed.wait()
             return found
+
+    async def until_end(self) -> None:
+        """Wait until stdout has ended: whoever held it is gone."""
+        async with asyncio.timeout(PATIENCE_S), self._changed:
+            await self._changed.wait_for(lambda: self._ended)
 
     # ---- ending ---------------------------------------------------------------------------------------------------
 
@@ -213,6 +210,14 @@ class FakeHost:
         """Send a signal; -9 by default."""
         if self.process.returncode is None:
             self.process.send_signal(number)
+
+    def hang_up(self) -> None:
+        """Close stdin: say that nothing more will come."""
+        self.process.stdin.close()
+
+    def stop_reading(self) -> None:
+        """Close our end of the sidecar's stdout."""
+        self.process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
 
     async def wait(self) -> int:
         """Wait for the end; the exit code (negative: died of that signal)."""
@@ -225,23 +230,34 @@ class FakeHost:
     # ---- reading --------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
+        """Read until the end. What breaks the contract fails everyone who waits, and the end of the test."""
+        try:
+            await self._read_all()
+        except Exception as error:
+            self._fault = error
+            raise
+        finally:
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(self._fault or HostGone("the sidecar ended before it answered"))
+                    waiting.exception()
+            async with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    async def _read_all(self) -> None:
         parser = StrictParser(self.framing)
         while True:
             await self.paused.wait()
             data = await self.process.stdout.read(1 << 20)
             for message in parser.feed(data):
                 self._take(message)
-            async with self._changed:
-                self._ended = not data
-                self._changed.notify_all()
             if not data:
                 break
-        if self.process.returncode is None or self.process.returncode >= 0:
+            async with self._changed:
+                self._changed.notify_all()
+        if not self.may_be_cut and (self.process.returncode is None or self.process.returncode >= 0):
             parser.finish()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(HostGone("the sidecar ended before it answered"))
-                waiting.exception()
 
     def _take(self, message: Json) -> None:
         self.messages.append(message)
@@ -266,105 +282,5 @@ class FakeHost:
     async def _read_stderr(self) -> None:
         while data := await self.process.stderr.read(1 << 16):
             self.stderr += data
-
-
-class Asked:
-    """A request that was sent."""
-
-    def __init__(self, host: FakeHost, request_id: int | str, answer: asyncio.Future[Json]) -> None:
-        self.id = request_id
-        self._host = host
-        self._answer = answer
-
-    @property
-    def answered(self) -> bool:
-        """Whether its answer has come."""
-        return self._answer.done()
-
-    async def message(self) -> Json:
-        """The whole answer."""
-        async with asyncio.timeout(PATIENCE_S):
-            return await asyncio.shield(self._answer)
-
-    async def result(self) -> Any:
-        """The result. An error raises `RpcError`."""
-        message = await self.message()
-        if "error" in message:
-            raise RpcError(message["error"])
-        return message["result"]
-
-    def cancel(self) -> None:
-        """`$/cancelRequest`."""
-        self._host.notify("$/cancelRequest", {"id": self.id})
-
-
-class HostSession:
-    """A session, as its host sees it."""
-
-    def __init__(self, host: FakeHost, session_id: str, opened: Json) -> None:
-        self.host = host
-        self.id = session_id
-        self.opened = opened
-        """What `createSession` or `resumeSession` answered."""
-
-    def start(self, input: Any, **params: Any) -> "HostRun":  # noqa: A002
-        """Begin a run."""
-        params = {"sessionId": self.id, "input": input, "runId": f"run-{next(self.host._ids)}", **params}
-        return HostRun(self, params["runId"], self.host.ask("run", params))
-
-    async def run(self, input: Any, **params: Any) -> Json:  # noqa: A002
-        """Run to the end."""
-        return await self.start(input, **params).result()
-
-    async def cancel(self, **params: Any) -> str:
-        """`cancelRun`."""
-        return (await self.host.request("cancelRun", {"sessionId": self.id, **params}))["status"]
-
-    async def state(self, **params: Any) -> Json:
-        """`getState`."""
-        return await self.host.request("getState", {"sessionId": self.id, **params})
-
-    async def history(self) -> list[tuple[str, str]]:
-        """The transcript: role and text of each message."""
-        found = await self.host.request("getHistory", {"sessionId": self.id, "limit": 1000})
-        return [
-            (message["role"], "".join(block.get("text", "") for block in message["content"]))
-            for message in found["messages"]
-        ]
-
-    def events(self, *types: str) -> list[Json]:
-        """The session's events so far."""
-        return self.host.events(self.id, *types)
-
-    def durable(self) -> list[Json]:
-        """The session's durable events so far."""
-        return [event for event in self.events() if not event.get("ephemeral")]
-
-
-class HostRun:
-    """A run under way."""
-
-    def __init__(self, session: HostSession, run_id: str, asked: Asked) -> None:
-        self.session = session
-        self.id = run_id
-        self.asked = asked
-
-    def events(self, *types: str) -> list[Json]:
-        """The run's events so far."""
-        return [event for event in self.session.events(*types) if event.get("runId") == self.id]
-
-    def text(self) -> str:
-        """The text that was streamed so far."""
-        return "".join(event["data"]["text"] for event in self.events("message.delta"))
-
-    async def text_contains(self, text: str) -> None:
-        """Wait for some text."""
-        await self.session.host.until(lambda: text in self.text())
-
-    async def event(self, kind: str) -> Json:
-        """Wait for the first event of a type."""
-        return (await self.session.host.until(lambda: self.events(kind)))[0]
-
-    async def result(self) -> Json:
-        """The answer. An error raises `RpcError`."""
-        return await self.asked.result()
+            async with self._changed:
+                self._changed.notify_all()

@@ -19,41 +19,52 @@ class StrictParser:
     """Cuts the sidecar's output into messages. Anything that is not exactly a frame fails the test."""
 
     def __init__(self, framing: Framing) -> None:
-        self._framing = framing
-        self._rest = b""
+        self._next = self._framed if framing == "header" else self._line
+        self._rest = bytearray()
+        self._searched = 0
+        self._length: int | None = None
 
     def feed(self, data: bytes) -> list[Json]:
         """The messages that are whole now."""
         self._rest += data
         found: list[Json] = []
-        while (message := self._next()) is not None:
-            found.append(message)
+        while (body := self._next()) is not None:
+            found.append(_object(body))
         return found
 
     def finish(self) -> None:
         """The output has ended."""
         assert not self._rest, f"stdout ends inside a frame: {self._rest[:200]!r}"
 
-    def _next(self) -> Json | None:
-        if self._framing == "ndjson":
-            line, newline, rest = self._rest.partition(b"\n")
-            if not newline:
+    def _line(self) -> bytes | None:
+        end = self._rest.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(self._rest)
+            return None
+        self._searched = 0
+        return self._take(end + 1)
+
+    def _framed(self) -> bytes | None:
+        if self._length is None:
+            begun = bytes(self._rest[:64])
+            header, blank, _ = begun.partition(b"\r\n\r\n")
+            prefix = b"Content-Length: "
+            assert header[: len(prefix)] == prefix[: len(header)], f"no frame: {begun!r}"
+            if not blank:
+                assert len(begun) < 64, f"no frame: {begun!r}"
                 return None
-            self._rest = rest
-            return _object(line)
-        header, blank, rest = self._rest.partition(b"\r\n\r\n")
-        if not blank:
-            assert b"Content-Length: ".startswith(self._rest[:16]) or self._rest.startswith(b"Content-Length: "), (
-                f"no frame: {self._rest[:200]!r}"
-            )
+            assert header[len(prefix) :].isdigit(), f"no frame: {begun!r}"
+            self._length = int(header[len(prefix) :])
+            self._take(len(header) + len(blank))
+        if len(self._rest) < self._length:
             return None
-        name, _, length = header.partition(b": ")
-        assert name == b"Content-Length", f"no frame: {header[:200]!r}"
-        assert length.isdigit(), f"no frame: {header[:200]!r}"
-        if len(rest) < int(length):
-            return None
-        self._rest = rest[int(length) :]
-        return _object(rest[: int(length)])
+        length, self._length = self._length, None
+        return self._take(length)
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._rest[:count])
+        del self._rest[:count]
+        return taken
 
 
 def _object(body: bytes) -> Json:

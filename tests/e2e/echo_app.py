@@ -24,8 +24,8 @@ class Echo:
 
     def on_message(self, body: bytes) -> None:
         if b'"do":"print"' in body:
-            print("noise from print")
-            sys.stdout.write("noise without newline")
+            for write, noise in ((print, "noise from print"), (sys.stdout.write, "noise without newline")):
+                write(noise)
             os.write(1, b"noise from fd 1\n")
             subprocess.run(["sh", "-c", "echo noise from a child; cat"], check=True)
             os.write(2, b"read %d bytes of stdin\n" % len(os.read(0, 10)))
@@ -53,6 +53,8 @@ class Echo:
 def serve(options: Any, start: Any) -> int:
     import json
 
+    import uvloop
+
     from sidecar.handshake import initialize_result
     from sidecar.transport import parent, signals
     from sidecar.transport.connection import Connection
@@ -74,7 +76,7 @@ def serve(options: Any, start: Any) -> int:
             else:
                 Echo.on_message(echo, body)
 
-        echo.on_message = on_message  # type: ignore[method-assign]
+        echo.on_message = on_message
         signals.install(lambda number: echo.end(128 + number))
         watch = parent.ParentWatch(echo.on_gone)
         if os.environ.get("ECHO_WATCH_PARENT"):
@@ -85,7 +87,8 @@ def serve(options: Any, start: Any) -> int:
         await connection.aclose()
         return code
 
-    return asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
 
 
 class _SlowImport:
@@ -94,7 +97,7 @@ class _SlowImport:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         from importlib.machinery import ModuleSpec
 
-        return ModuleSpec(name, self) if name == "sidecar.app" else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self) if name == "sidecar.app" else None
 
     def create_module(self, spec: Any) -> types.ModuleType:
         del spec
@@ -104,7 +107,7 @@ class _SlowImport:
         return types.ModuleType("sidecar.app")
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.serve = serve  # type: ignore[attr-defined]
+        module.serve = serve
 
 
 if __name__ == "__main__":

@@ -95,8 +95,8 @@ async def test_ctrl_c_cancels_the_run_and_the_session_goes_on(cli: Cli) -> None:
     arguments = ("--session", "mine", "--model", model, "--store", cli.store, "--json")
     process = await cli.start("run", "a story", *arguments)
     assert process.stdout is not None
-    while b"message.delta" not in await process.stdout.readline():
-        pass
+    while b"message.delta" not in (line := await process.stdout.readline()):
+        assert line, "the run ended before it said anything"
     process.send_signal(signal.SIGINT)
     out, err = await process.communicate()
 

@@ -1,4 +1,4 @@
-"""The process boundary: stdio, the handshake, end of input, signals and parents, with an echo in the program's place."""
+"""The process boundary: stdio, handshake, end of input, signals and parents, with an echo in the program's place."""
 
 import json
 import os
@@ -93,8 +93,8 @@ PLAIN = {
         capabilities={"general": {"positionEncodings": ["utf-32", "utf-8"]}, "textDocument": {"x": [1.5, None]}},
         initializationOptions={"other": {"config": 1}},
     ),
-    "a host's": request(1, initializationOptions={"sidecar": {"protocolVersions": [1, 2], "features": {"approvals": {}}}}),
-}  # fmt: skip
+    "a host's": request(1, initializationOptions={"sidecar": {"protocolVersions": [1, 2], "features": {"mcp": {}}}}),
+}
 UNUSUAL = {
     "with config": request(1, initializationOptions={"sidecar": {"config": {}}}),
     "of another version": request(1, initializationOptions={"sidecar": {"protocolVersions": [2]}}),
@@ -283,15 +283,17 @@ def test_a_hostile_workspace_is_not_imported(tmp_path: Path, how: list[str]) -> 
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("import os; os.write(2, b'pwned'); os._exit(66)")
     process = subprocess.run(
-        [sys.executable, *how, "serve", "--frobnicate"],
+        [sys.executable, *how, "serve", "--store", "memory"],
         cwd=tmp_path,
         env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")},
+        input=json.dumps(request(1)).encode() + b"\n",
         capture_output=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
-    assert (process.returncode, process.stdout) == (2, b"")
     assert b"pwned" not in process.stderr
+    assert json.loads(process.stdout)["id"] == 1
+    assert process.returncode == 0
 
 
 def test_the_handshake_imports_nothing_heavy() -> None:

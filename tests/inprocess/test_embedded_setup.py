@@ -2,16 +2,15 @@
 
 import hashlib
 import importlib.util
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sidecar.models import embedded_files, setup
-from sidecar.models.setup import Progress, SetupFailed, Status, install_embedded
+from sidecar.models.setup import InstallerFailed, Progress, SetupFailed, Status, install_embedded
 
 MISSING = Status(None, None, False)
 READY = Status("2026.10", Path("model.gguf"), True)
@@ -20,25 +19,29 @@ READY = Status("2026.10", Path("model.gguf"), True)
 def run_with(lines: Sequence[str], code: int = 0) -> Any:
     """An installer that prints these lines."""
 
-    def run(command: Sequence[str]) -> Iterator[str]:
-        yield from lines
+    async def run(command: Sequence[str]) -> AsyncGenerator[str, None]:
+        assert "--no-deps" in command
+        for line in lines:
+            yield line
         if code:
-            raise subprocess.CalledProcessError(code, list(command))
+            raise InstallerFailed(code)
 
     return run
 
 
-def test_what_is_there_is_left_alone() -> None:
+async def test_what_is_there_is_left_alone() -> None:
     steps: list[Progress] = []
-    install_embedded(steps.append, run=run_with([], code=1), look=lambda: READY)
+    await install_embedded(steps.append, run=run_with([], code=1), look=lambda: READY)
     assert [step.step for step in steps] == ["looking", "done"]
     assert "already" in steps[-1].message
 
 
-def test_what_is_missing_is_installed_and_checked_with_progress() -> None:
+async def test_what_is_missing_is_installed_and_checked_with_progress() -> None:
     steps: list[Progress] = []
     looks = iter([MISSING, READY])
-    install_embedded(steps.append, run=run_with(["Downloading", "49.2/98.4 MB 3 MB/s"]), look=lambda: next(looks))
+    await install_embedded(
+        steps.append, run=run_with(["Downloading", "WARNING: slow", "Progress 49 of 98"]), look=lambda: next(looks)
+    )
     assert [step.step for step in steps] == ["looking", "installing", "installing", "installing", "checking", "done"]
     assert steps[3].fraction == 0.5
 
@@ -67,21 +70,21 @@ def test_uv_installs_where_there_is_no_pip(monkeypatch: pytest.MonkeyPatch) -> N
         ("ERROR: disk full", "code 2"),
     ],
 )
-def test_a_failed_installation_says_why_and_what_to_type(output: str, says: str) -> None:
+async def test_a_failed_installation_says_why_and_what_to_type(output: str, says: str) -> None:
     with pytest.raises(SetupFailed, match=says):
-        install_embedded(lambda _: None, run=run_with([output], code=2), look=lambda: MISSING)
+        await install_embedded(lambda _: None, run=run_with([output], code=2), look=lambda: MISSING)
 
 
-def test_an_installation_that_leaves_a_damaged_file_is_a_failure() -> None:
+async def test_an_installation_that_leaves_a_damaged_file_is_a_failure() -> None:
     with pytest.raises(SetupFailed, match="damaged"):
-        install_embedded(lambda _: None, run=run_with([]), look=lambda: Status("1", Path("m"), False))
+        await install_embedded(lambda _: None, run=run_with([]), look=lambda: Status("1", Path("m"), False))
 
 
-def test_the_installer_is_really_run_and_its_failure_seen() -> None:
+async def test_the_installer_is_really_run_and_its_failure_seen() -> None:
     lines = setup._run([sys.executable, "-c", "print('one'); raise SystemExit(3)"])
-    assert next(lines) == "one"
-    with pytest.raises(subprocess.CalledProcessError):
-        next(lines)
+    assert await anext(lines) == "one"
+    with pytest.raises(InstallerFailed):
+        await anext(lines)
 
 
 def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

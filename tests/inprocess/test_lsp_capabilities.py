@@ -8,6 +8,7 @@ import pytest
 from lsprotocol import types
 
 from sidecar.handshake import initialize_result
+from sidecar.lsp.commands import COMMANDS
 from sidecar.lsp.engine import Engine
 from sidecar.lsp.position import negotiate_position_encoding
 
@@ -15,7 +16,9 @@ PREPARED = json.loads(files("sidecar.lsp").joinpath("capabilities.json").read_te
 
 
 def computed(capabilities: dict[str, Any]) -> dict[str, Any]:
-    return Engine(lambda _: None).initialize({"capabilities": capabilities})["capabilities"]
+    """As pygls says it, with the commands that are answered without pygls."""
+    answer = Engine(lambda _: None).initialize({"capabilities": capabilities})["capabilities"]
+    return {**answer, "executeCommandProvider": {"commands": list(COMMANDS)}}
 
 
 def test_the_prepared_capabilities_are_those_that_pygls_computes() -> None:
@@ -56,3 +59,8 @@ def test_the_answer_advertises_the_encoding_that_documents_are_read_in(offered: 
     params = {"capabilities": {"general": {"positionEncodings": offered}}}
     answer = initialize_result(params, "instance")
     assert answer["capabilities"]["positionEncoding"] == negotiate_position_encoding(params)
+
+
+def test_our_block_names_the_commands_that_lsp_is_offered() -> None:
+    capabilities = initialize_result({}, "instance")["capabilities"]
+    assert capabilities["experimental"]["sidecar"]["commands"] == list(COMMANDS)

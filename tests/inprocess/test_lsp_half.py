@@ -192,20 +192,20 @@ def test_the_dispatchers_own_methods_are_not_handled_here(half: LspHalf, method:
 
 async def test_a_command_that_does_not_exist_is_answered(loaded: LspHalf, sent: list[bytes]) -> None:
     with pytest.raises(InvalidParams):
-        await loaded.request("workspace/executeCommand", {"command": "sidecar.nothing"})
+        await loaded.request("workspace/executeCommand", {"command": "sidecar.nothing"}, asyncio.Event())
     with pytest.raises(InvalidParams, match="command: missing"):
-        await loaded.request("workspace/executeCommand", None)
+        await loaded.request("workspace/executeCommand", None, asyncio.Event())
     assert sent == []
 
 
 async def test_a_request_waits_for_loading(half: LspHalf) -> None:
     with pytest.raises(InvalidParams):
-        await half.request("workspace/executeCommand", {"command": "sidecar.nothing"})
+        await half.request("workspace/executeCommand", {"command": "sidecar.nothing"}, asyncio.Event())
 
 
 async def test_a_notification_sent_as_a_request_is_an_unknown_method(loaded: LspHalf) -> None:
     with pytest.raises(MethodNotFound):
-        await loaded.request("textDocument/didOpen", OPEN)
+        await loaded.request("textDocument/didOpen", OPEN, asyncio.Event())
     assert loaded.documents() == []
 
 
@@ -222,7 +222,7 @@ async def test_before_initialize_nothing_is_kept_and_nobody_waits(
     half.notify("textDocument/didOpen", OPEN)
     await half.loaded()
     with pytest.raises(NotInitialized):
-        await half.request("workspace/executeCommand", {})
+        await half.request("workspace/executeCommand", {}, asyncio.Event())
     assert "came before initialize" in caplog.text
     assert importing_threads() == []
 
@@ -245,12 +245,12 @@ async def test_a_language_server_that_cannot_be_loaded_is_missed_by_its_requests
     assert half.workspace_folders() == []
     assert "cannot be loaded: ModuleNotFoundError" in caplog.text
     with pytest.raises(CapabilityRequired):
-        await half.request("workspace/executeCommand", {})
+        await half.request("workspace/executeCommand", {}, asyncio.Event())
 
 
 async def test_shutdown_while_loading_lets_everybody_go(half: LspHalf) -> None:
     half.notify("textDocument/didOpen", OPEN)
-    request = asyncio.ensure_future(half.request("workspace/executeCommand", {}))
+    request = asyncio.ensure_future(half.request("workspace/executeCommand", {}, asyncio.Event()))
     waiting = asyncio.ensure_future(half.loaded())
     await asyncio.sleep(0)
 
@@ -269,7 +269,7 @@ async def test_after_shutdown_nothing_is_taken_in_and_what_is_open_can_be_read(l
     loaded.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
     assert loaded.text(URI) == ("one\ntwo\n", 1)
     with pytest.raises(ServerCancelled):
-        await loaded.request("workspace/executeCommand", {})
+        await loaded.request("workspace/executeCommand", {}, asyncio.Event())
 
 
 def test_a_loop_that_ends_while_loading_is_no_error(half: LspHalf) -> None:

@@ -14,7 +14,7 @@ from sidecar.config.endpoints import BUILT_IN, EndpointConfig
 from sidecar.errors import CapabilityRequired, ModelAuth, ModelNotFound, ModelUnavailable
 from sidecar.models import embedded_files
 from sidecar.models.registry import EMBEDDED, Models
-from tests.bench.fake_model import FakeModel
+from tests.bench.fake_model import EOF, FakeModel, Raw, Reply
 
 
 @pytest_asyncio.fixture
@@ -58,10 +58,11 @@ def test_responses_are_refused_by_the_name_of_the_feature() -> None:
     assert caught.value.fields["feature"] == "openaiResponses"
 
 
-def test_embedded_models_without_their_runtime_say_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded_files, "runtime_version", lambda: None)
+async def test_embedded_models_without_their_runtime_say_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sidecar.models.embedded.runtime_version", lambda: None)
+    client = Models(BUILT_IN, environ={}).get(EMBEDDED)
     with pytest.raises(ModelNotFound, match="agent-sidecar setup embedded"):
-        Models(BUILT_IN, environ={}).get(EMBEDDED)
+        await ask(client, ChatRequest([text_message("user", "hi")]))
 
 
 async def test_the_configured_default_comes_first(embedded: Any) -> None:
@@ -104,6 +105,33 @@ async def test_the_embedded_model_never_steps_in_for_an_endpoint_that_fails(embe
     embedded(True)
     models = Models(BUILT_IN, environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
     with pytest.raises(ModelUnavailable):
+        await models.default()
+    await models.aclose()
+
+
+@pytest.mark.parametrize("answer", ["page", "fails", "nothing", "odd"])
+async def test_an_endpoint_that_lists_nothing_usable_is_unavailable(
+    model: FakeModel, embedded: Any, answer: str
+) -> None:
+    embedded(True)
+    documents = {
+        "page": Reply([Raw(b"<html>"), EOF], headers={"content-type": "text/html"}),
+        "fails": Reply([Raw(b"{}"), EOF], status=500),
+        "nothing": Reply([Raw(b'{"data":[]}'), EOF]),
+        "odd": Reply([Raw(b'{"data":7}'), EOF]),
+    }
+    model.lists(documents[answer])
+    models = Models(BUILT_IN, environ={"OPENAI_BASE_URL": model.url})
+    with pytest.raises(ModelUnavailable):
+        await models.default()
+    await models.aclose()
+
+
+async def test_an_endpoint_that_refuses_the_key_says_so(model: FakeModel, embedded: Any) -> None:
+    embedded(True)
+    model.lists(Reply([Raw(b"{}"), EOF], status=401))
+    models = Models(BUILT_IN, environ={"OPENAI_BASE_URL": model.url})
+    with pytest.raises(ModelAuth):
         await models.default()
     await models.aclose()
 

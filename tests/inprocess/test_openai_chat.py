@@ -32,7 +32,7 @@ from sidecar.errors import InvalidParams
 from sidecar.models.openai_chat import OpenAIChat
 from sidecar.models.openai_content import UnpairedCallsError
 from sidecar.models.openai_endpoint import OpenAIEndpoint
-from tests.bench.fake_model import DONE, EOF, TC, Chunk, F, FakeModel, Ping, Raw, Reply, Stall, T, Think
+from tests.bench.fake_model import CUT, DONE, EOF, TC, Chunk, F, FakeModel, Ping, Raw, Reply, Stall, T, Think
 
 HELLO = ChatRequest(messages=[text_message("user", "hi")])
 WEATHER = ToolSpec("weather", "Tells the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -88,6 +88,13 @@ async def test_an_answer_that_is_complete_does_not_wait_for_a_silent_connection(
     model.says(T("x"), F("stop"), DONE, Stall())
     async with asyncio.timeout(1):
         assert (await ask(client, HELLO)).text == "x"
+
+
+async def test_a_connection_that_breaks_after_the_finish_reason_costs_nothing(
+    model: FakeModel, client: OpenAIChat
+) -> None:
+    model.says(T("x"), F("stop"), CUT)
+    assert (await ask(client, HELLO)).text == "x"
 
 
 async def test_one_json_document_is_read_as_the_answer(model: FakeModel, client: OpenAIChat) -> None:

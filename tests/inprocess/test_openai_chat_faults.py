@@ -230,7 +230,7 @@ async def test_silence_ends_by_the_idle_limit_and_closes_the_socket(
     model: FakeModel, connect: Connect, hangs: Callable[[FakeModel], None]
 ) -> None:
     client = connect(idle_timeout_ms=300, max_retries=2)
-    assert await works_again(model, client)
+    assert await works_again(model, client)  # the first call of a process imports what it needs
     hangs(model)
     started = time.monotonic()
     _, error = await outcome(client)

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.messages import FunctionCallBlock
@@ -188,6 +188,7 @@ PIECES = st.one_of(
         [
             b": ping\n\n", b"\n\n", b"\r\n", b"\r", b"event: x\n", b"data:", b"data: [DONE]\n\n", b"data: {bad\n\n",
             b'data: {"error":{"code":429}}\n\n', b'data: {"choices":[]}\r\n\r\n', b"\xef\xbb\xbf", b"data: 1\n",
+            b'data: {"choices":[{"delta":\r\ndata: {"content":"a"}}]}\r\n\r\n',
         ]
     ).map(Raw),
     st.just(DONE),
@@ -212,6 +213,7 @@ def test_any_bytes_at_all_end_in_an_answer_or_a_typed_error(noise: bytes, data: 
     assert error is not None or any("Finished" in update for update in updates)
 
 
+@settings(max_examples=40)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),

@@ -114,9 +114,9 @@ async def test_everything_a_reply_can_do_comes_in_order(script: Any) -> None:
     updates = [update async for update in chat.stream(user("Ghent"))]
     assert updates == [
         ReasoningDelta("hm"),
-        TextDelta("Let"),
-        TextDelta(" me"),
-        TextDelta(" see"),
+        TextDelta("Let "),
+        TextDelta("me "),
+        TextDelta("see"),
         CallRequested(FunctionCallBlock(call_id="call_0_0", name="weather", arguments={"city": "Ghent"})),
         CallRequested(FunctionCallBlock(call_id="call_0_1", name="b", arguments={}, raw_arguments="{bad")),
         Finished("toolCalls", Usage(input_tokens=3, output_tokens=4), "scripted"),
@@ -130,7 +130,7 @@ async def test_a_finish_reason_can_be_chosen(script: Any) -> None:
 
 @pytest.mark.parametrize("kind", ErrorKind.__args__)
 async def test_each_kind_of_error_can_be_played_after_some_text(script: Any, kind: str) -> None:
-    stream = script(f'[[reply]]\ntext = "par"\nerror = "{kind}"\nretry_after_ms = 5').stream(user("hi"))
+    stream = script(f'[[reply]]\ntext = ["par"]\nerror = "{kind}"\nretry_after_ms = 5').stream(user("hi"))
     assert await anext(stream) == TextDelta("par")
     with pytest.raises(SidecarError) as caught:
         await anext(stream)

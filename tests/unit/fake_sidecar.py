@@ -76,7 +76,14 @@ def session(request_id: int, params: dict) -> None:
     send(id=request_id, result={"session": {"sessionId": params.get("sessionId", "s")}, "given": params})
 
 
+def tell(request_id: int, params: dict) -> None:
+    """Send the host a notification first."""
+    send(**params)
+    send(id=request_id, result=None)
+
+
 METHODS = {
+    "tell": tell,
     "run": run,
     "askHost": ask_host,
     "createSession": session,

@@ -60,6 +60,17 @@ async def test_lines_that_are_no_messages_are_skipped(client: SidecarClient, cap
     assert len(caplog.records) == 2
 
 
+async def test_a_listener_that_fails_costs_no_other_message(
+    client: SidecarClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Any) -> None:
+        raise KeyError("listener")
+
+    client.on_event(fail)
+    assert len([event async for event in client.stream("hello")]) == 3
+    assert [record.exc_info is not None for record in caplog.records] == [True] * 3
+
+
 async def test_events_of_a_run_come_in_order_and_end_with_its_answer(client: SidecarClient) -> None:
     session = await client.create_session(sessionId="mine", agent="default")
     assert session.opened["given"] == {"sessionId": "mine", "agent": "default"}
@@ -79,6 +90,50 @@ async def test_run_calls_back_with_each_event(client: SidecarClient) -> None:
     session = await client.resume_session("old")
     result = await session.run("hello", on_event=lambda event: seen.append(event["seq"]))
     assert (result["status"], seen) == ("completed", [1, 5, 6])
+
+
+async def test_what_is_asked_of_a_session_names_it(client: SidecarClient) -> None:
+    session = await client.create_session(sessionId="mine")
+    asked: list[Any] = [await session.cancel("r"), await session.get_state(include=["state"])]
+    asked.append(await session.get_history(limit=5, order="desc"))
+    await session.close()
+    assert asked == [
+        {"method": "cancelRun", "params": {"sessionId": "mine", "runId": "r"}},
+        {"method": "getState", "params": {"sessionId": "mine", "include": ["state"]}},
+        {"method": "getHistory", "params": {"sessionId": "mine", "limit": 5, "order": "desc"}},
+    ]
+    assert session.info["sessionId"] == "mine"
+
+
+async def test_the_state_of_the_sidecar_names_no_session(client: SidecarClient) -> None:
+    asked: Any = await client.get_state(include=["usage"])
+    assert asked["params"] == {"include": ["usage"]}
+
+
+async def test_other_notifications_reach_their_handler(client: SidecarClient) -> None:
+    seen: list[dict[str, Any]] = []
+    client.on_notification("session/updated", seen.append)
+    await client.request("tell", {"method": "session/updated", "params": {"session": {"sessionId": "s"}}})
+    assert seen == [{"session": {"sessionId": "s"}}]
+
+
+async def test_the_end_of_the_sidecar_stops_the_handlers_of_its_requests() -> None:
+    began, stopped = asyncio.Event(), asyncio.Event()
+
+    async def never(_: dict[str, Any]) -> Any:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with SidecarClient.start(command=FAKE, handlers={"host/elicit": never}) as client:
+        asking = asyncio.ensure_future(client.request("askHost", {"method": "host/elicit"}))
+        await began.wait()
+        client.kill()
+        with pytest.raises(SidecarDied):
+            await asking
+        await stopped.wait()
 
 
 async def test_two_runs_at_once_get_their_own_events(client: SidecarClient) -> None:

@@ -22,7 +22,6 @@ def load_text(tmp_path: Path, text: str) -> None:
 
 
 ASKS = [
-    ('plugins = ["./p"]', 1, "plugins", "plugins"),
     ('tools = ["m:f"]', 1, "tools", "tools"),
     ('[embeddings]\nembedder = "openai:e"', 2, "embeddings.embedder", "embeddings"),
     ('[mcp_servers.files]\ncommand = "c"', 1, "mcp_servers", "mcp"),

@@ -148,9 +148,12 @@ class Connection:
             _log.warning("the sidecar wrote a line that is no JSON object (%d bytes); it is skipped", len(line))
             return
         received = cast("JsonObject", message)
-        if self._trace is not None:
-            self._trace("received", received)
-        self._dispatch(received)
+        try:
+            if self._trace is not None:
+                self._trace("received", received)
+            self._dispatch(received)
+        except Exception:  # a listener that is not ours failed: the lines after this one must still be handled
+            _log.exception("a message of the sidecar could not be handled")
 
     def _dispatch(self, message: JsonObject) -> None:
         method, message_id = message.get("method"), message.get("id")

@@ -1,0 +1,92 @@
+"""A run's output while it is being made: its whole messages, and the one that the model is writing. Calls no model."""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from protocol.messages import Block, Message, ReasoningBlock, TextBlock
+from sidecar.agents.metering import Meter
+from sidecar.agents.sink import RunSink
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come: read by whoever must end it early."""
+
+    stage: str = "starting"
+    meter: Meter = field(default_factory=Meter)
+    messages: list[Message] = field(default_factory=list[Message])
+    """Whole messages of the output, all of them stored or on their way to the store."""
+    transcript: list[Message] = field(default_factory=list[Message])
+    """The output and the input that joined it under way, in the order in which the model saw them."""
+    partial_id: str | None = None
+    partial: list[str] = field(default_factory=list[str])
+    """Text of the message that is being written."""
+    answered: bool = False
+    """The last message is there: only hooks are still running."""
+    stop_reason: str = "endTurn"
+    value: Any = None
+    value_error: str | None = None
+
+    def add(self, message: Message) -> None:
+        """A message of the output is whole."""
+        self.messages.append(message)
+        self.transcript.append(message)
+
+    @property
+    def partial_text(self) -> str:
+        """The text that was cut, if the run ends now."""
+        return "".join(self.partial)
+
+    @property
+    def text(self) -> str:
+        """The text of the output's messages."""
+        return "".join(message.text for message in self.messages if message.role == "assistant")
+
+
+class MessageWriter:
+    """The message that a model is writing: tells of each piece, and joins them."""
+
+    def __init__(self, progress: Progress, sink: RunSink) -> None:
+        self.message_id = new_message_id()
+        self._progress = progress
+        self._sink = sink
+        self._reasoning: list[str] = []
+        self._started = False
+        progress.partial.clear()
+
+    def text(self, text: str) -> None:
+        """Some more text."""
+        if not text:
+            return
+        self._start()
+        self._progress.partial.append(text)
+        self._sink.ephemeral("message.delta", {"messageId": self.message_id, "contentIndex": 0, "text": text})
+
+    def reasoning(self, text: str) -> None:
+        """Some more reasoning."""
+        if not text:
+            return
+        self._start()
+        self._reasoning.append(text)
+        self._sink.ephemeral("reasoning.delta", {"messageId": self.message_id, "text": text})
+
+    def blocks(self) -> list[Block]:
+        """What was written, whole."""
+        written: list[Block] = []
+        if self._reasoning:
+            written.append(ReasoningBlock(text="".join(self._reasoning)))
+        if self._progress.partial:
+            written.append(TextBlock(text=self._progress.partial_text))
+        return written
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self._progress.partial_id = self.message_id
+            self._sink.ephemeral("message.started", {"messageId": self.message_id, "role": "assistant"})
+
+
+def new_message_id() -> str:
+    """A fresh random id."""
+    return f"msg_{secrets.token_hex(10)}"

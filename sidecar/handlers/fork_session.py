@@ -1,0 +1,26 @@
+"""`forkSession`: a new session with the messages and the state of another one, all of them or up to a run."""
+
+from protocol.sessions import ForkSessionParams, SessionResult
+from sidecar.errors import InvalidParams
+from sidecar.handlers.services import Call, Services
+from sidecar.sessions.storage_errors import storage_error
+from sidecar.sessions.transfer import read_part
+from sidecar.stores.base import StoreError
+
+
+async def fork_session(params: ForkSessionParams, call: Call, services: Services) -> SessionResult:
+    """The source stays as it is; one that is running is forked as if its run were interrupted now."""
+    if params.through_run_id is not None and params.before_run_id is not None:
+        fault = {"path": "beforeRunId", "message": "only without throughRunId"}
+        raise InvalidParams("give throughRunId or beforeRunId, not both", [fault])
+    source = services.sessions.find_open(params.session_id)
+    store = source.store if source is not None else await services.sessions.stores.durable()
+    try:
+        contents = await read_part(store, params.session_id, through=params.through_run_id, before=params.before_run_id)
+    except StoreError as error:
+        raise storage_error(error, params.session_id) from error
+    session = await services.sessions.create_from(
+        contents, params.new_session_id, parent=params.session_id, ephemeral=bool(params.ephemeral)
+    )
+    session.log.attached()
+    return SessionResult(session=session.info())

@@ -1,0 +1,13 @@
+"""`importSession`: a session from an exported document. Its epoch and its events begin anew."""
+
+from protocol.sessions import ImportSessionParams, SessionResult
+from sidecar.handlers.services import Call, Services
+from sidecar.sessions.transfer import from_document
+
+
+async def import_session(params: ImportSessionParams, call: Call, services: Services) -> SessionResult:
+    """Refuses what is no document of ours, and an id that is taken."""
+    contents = from_document(params.document)
+    session = await services.sessions.create_from(contents, params.new_session_id or contents.record.session_id)
+    session.log.attached()
+    return SessionResult(session=session.info())

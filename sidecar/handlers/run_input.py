@@ -1,0 +1,79 @@
+"""A run's input: from what a host sends to new messages of the conversation."""
+
+from collections.abc import Sequence
+
+from protocol.messages import Block, Message, text_message
+from protocol.runs import RunInput
+from sidecar.errors import InvalidParams
+
+_NEVER_INPUT = frozenset({"functionCall", "functionResult", "approvalRequest", "approvalResponse"})
+
+
+def input_messages(given: RunInput) -> tuple[Message, ...]:
+    """A run's input as messages, not yet compared with the transcript.
+
+    Raises:
+        InvalidParams: user input holds a block that only the sidecar makes.
+    """
+    if isinstance(given, str):
+        return (text_message("user", given),)
+    if not given:
+        return ()
+    if isinstance(given[0], Message):
+        return tuple(message for message in given if isinstance(message, Message))
+    blocks = tuple(block for block in given if not isinstance(block, Message))
+    message = Message(role="user", content=blocks)
+    _check(message, 0)
+    return (message,)
+
+
+def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages that the conversation does not have yet.
+
+    A message whose id is in the transcript is skipped. A list without ids whose head is the whole transcript (same
+    roles and content, an assistant message among them) is a replay: only its tail is new.
+
+    Raises:
+        InvalidParams: what is left holds a message or a block that only the sidecar makes: a host cannot put words
+            into a model's mouth, nor answer a call that was not made.
+    """
+    start = _replayed(messages, transcript)
+    known = {message.message_id for message in transcript}
+    seen: set[str] = set()
+    found: list[Message] = []
+    for index, message in enumerate(messages[start:], start):
+        if message.message_id is not None:
+            if message.message_id in known or message.message_id in seen:
+                continue
+            seen.add(message.message_id)
+        _check(message, index)
+        found.append(message)
+    return tuple(found)
+
+
+def _replayed(messages: Sequence[Message], transcript: Sequence[Message]) -> int:
+    """How many messages at the head of the list repeat the transcript: all of it, or none."""
+    if any(message.message_id is not None for message in messages):
+        return 0
+    if not transcript or len(messages) < len(transcript) or all(m.role != "assistant" for m in transcript):
+        return 0
+    same = all(
+        ours.role == theirs.role and ours.content == theirs.content
+        for ours, theirs in zip(transcript, messages, strict=False)
+    )
+    return len(transcript) if same else 0
+
+
+def _check(message: Message, index: int) -> None:
+    path = f"input.{index}"
+    if message.role in ("assistant", "tool"):
+        fault = {"path": f"{path}.role", "message": f"no {message.role} message can be given here"}
+        raise InvalidParams("run.input takes user and system messages; the transcript is kept by the session", [fault])
+    for place, block in enumerate(message.content):
+        if _is_ours(block):
+            fault = {"path": f"{path}.content.{place}", "message": f"no recorded call or request for {block.type!r}"}
+            raise InvalidParams("run.input holds a call, a result or an approval that nothing asked for", [fault])
+
+
+def _is_ours(block: Block) -> bool:
+    return block.type in _NEVER_INPUT

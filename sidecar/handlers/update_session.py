@@ -1,0 +1,16 @@
+"""`updateSession`: change a session's labels, settings or state; open here or not."""
+
+from protocol.methods import SESSION_UPDATED
+from protocol.sessions import SessionUpdated, UpdateSessionParams, UpdateSessionResult
+from sidecar.handlers.services import Call, Services
+from sidecar.sessions.update import update
+
+
+async def update_session(params: UpdateSessionParams, call: Call, services: Services) -> UpdateSessionResult:
+    """One change, whole or absent; works while a run is under way."""
+    async with services.sessions.borrowed(params.session_id) as session:
+        changed = await update(session, params)
+        info = session.info()
+        if changed:
+            services.sessions.outlet.notify(SESSION_UPDATED, SessionUpdated(session=info).wire())
+        return UpdateSessionResult(session=info, config_options=session.config_options(await services.model_names(session)))

@@ -1,0 +1,86 @@
+"""Requests to the client: ids of our own, one answer each, a cancel where nobody waits any more. Knows no method."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final, cast
+
+from protocol.base import Json, JsonObject
+from sidecar.server.envelope import Response, notification, request
+from sidecar.telemetry import LOGGER
+
+_GONE: Final[JsonObject] = {"error": {"code": 0, "message": "the client can answer nothing any more"}}
+
+
+class ReverseFailed(Exception):
+    """The client answered with an error, or cannot answer."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        """The client's; 0 where it has gone."""
+
+
+class ReverseRequests:
+    """What the client was asked and has not answered. Ids are `s1`, `s2`, …, whatever ids the client uses."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        """Ask nothing yet.
+
+        Args:
+            send: takes the body of a message to the client.
+        """
+        self._send = send
+        self._ids = count(1)
+        self._open: dict[str, asyncio.Future[JsonObject]] = {}
+        self._closed = False
+
+    async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
+        """Ask, and wait. Whoever stops waiting sends `$/cancelRequest` by that.
+
+        Args:
+            method: What is asked.
+            params: As they go on the wire.
+            timeout: Seconds; None waits as long as the client lives.
+
+        Raises:
+            ReverseFailed: the client answered with an error, or has gone.
+            TimeoutError: it has not answered in time.
+        """
+        if self._closed:
+            raise _failure(_GONE)
+        request_id = f"s{next(self._ids)}"
+        answer = self._open[request_id] = asyncio.get_running_loop().create_future()
+        self._send(request(request_id, method, params))
+        try:
+            async with asyncio.timeout(timeout):
+                message = await answer
+        finally:
+            if self._open.pop(request_id, None) is not None:
+                self._send(notification("$/cancelRequest", {"id": request_id}))
+        if "error" in message:
+            raise _failure(message)
+        return message.get("result")
+
+    def answer(self, response: Response) -> None:
+        """Take an answer in. One that is late, or to no question of ours, is ignored."""
+        waiting = self._open.pop(response.id, None) if isinstance(response.id, str) else None
+        if waiting is None:
+            LOGGER.info("an answer to a request that is not open was ignored")
+        elif not waiting.done():
+            waiting.set_result(response.message)
+
+    def close(self) -> None:
+        """The client will answer nothing more: whoever waits hears so at once, and so does who asks later."""
+        self._closed = True
+        while self._open:
+            _, waiting = self._open.popitem()
+            if not waiting.done():
+                waiting.set_result(_GONE)
+
+
+def _failure(message: JsonObject) -> ReverseFailed:
+    error = message["error"]
+    fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+    code = fields.get("code")
+    return ReverseFailed(code if isinstance(code, int) else -32603, str(fields.get("message", "the client failed")))

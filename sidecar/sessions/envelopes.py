@@ -1,0 +1,68 @@
+"""How events and messages look in the store and on the wire, and the way between the two. Stores and sends nothing."""
+
+from collections.abc import Sequence
+
+from pydantic_core import from_json, to_json
+
+from protocol.base import JsonObject
+from protocol.messages import Message
+from sidecar.agents.sink import Draft
+from sidecar.stores.base import Event, PutMessage, StoredEvent
+
+
+def envelope(session_id: str, epoch: str, event: str, data: JsonObject, run_id: str | None, seq: int) -> JsonObject:
+    """What every event has, in the contract's order; the time is the caller's to add."""
+    fields: JsonObject = {"sessionId": session_id}
+    if run_id is not None:
+        fields["runId"] = run_id
+    fields |= {"seq": seq, "epoch": epoch, "type": event, "data": data}
+    return fields
+
+
+def stored_envelope(session_id: str, epoch: str, stored: StoredEvent) -> JsonObject:
+    """A stored event as it was sent, without `prevSeq`."""
+    event = stored.event
+    fields = envelope(session_id, epoch, event.type, hydrate(stored), event.run_id, event.seq)
+    fields["time"] = event.time
+    return fields
+
+
+def event_row(draft: Draft, seq: int, time: str, run_id: str | None) -> Event:
+    """A durable event as it is stored: what a message of it says stands in the message's row."""
+    message_id = row_key(draft.message, run_id) if draft.message is not None else None
+    return Event(seq=seq, type=draft.type, time=time, data=to_json(draft.data), run_id=run_id, message_id=message_id)
+
+
+def message_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutMessage]:
+    """The writes that store the messages of some events."""
+    found = {draft.message.message_id: draft.message for draft in drafts if draft.message is not None}
+    return [put_message(message, run_id) for message in found.values()]
+
+
+def put_message(message: Message, run_id: str | None) -> PutMessage:
+    """The write that stores a message."""
+    body = message.model_dump_json(by_alias=True, exclude_none=True).encode()
+    return PutMessage(message_id=row_key(message, run_id), run_id=run_id, body=body)
+
+
+def row_key(message: Message, run_id: str | None) -> str:
+    """What a message's row is called: a host may send a message again, under its own id, after a run that failed."""
+    return str(message.message_id) if run_id is None else f"{run_id}/{message.message_id}"
+
+
+def whole(draft: Draft) -> JsonObject:
+    """A new event's data, with what it refers to."""
+    return draft.data if draft.message is None else _joined(draft.type, draft.data, draft.message.wire())
+
+
+def hydrate(stored: StoredEvent) -> JsonObject:
+    """A stored event's data, with what it refers to."""
+    data: JsonObject = from_json(stored.event.data)
+    return data if stored.message is None else _joined(stored.event.type, data, from_json(stored.message))
+
+
+def _joined(event: str, data: JsonObject, message: JsonObject) -> JsonObject:
+    content: list[JsonObject] = message["content"]
+    if event == "reasoning.completed":
+        return {**data, "text": "".join(block["text"] for block in content if block["type"] == "reasoning")}
+    return {**data, "content": content}
