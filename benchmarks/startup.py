@@ -36,7 +36,7 @@ def measure(workspace: Workspace) -> list[Figure]:
     return [
         Figure("spawn to the answer of initialize, headers", "ms", headers, baseline, _AIM),
         Figure("spawn to the answer of initialize, NDJSON", "ms", lines, baseline, _AIM),
-        Figure("the same", "ms", headers, Baseline("python, nothing", nothing)),
+        Figure("the same with headers", "ms", headers, Baseline("python, nothing", nothing)),
         Figure("spawn to the first run event", "ms", event, baseline),
     ]
 

@@ -116,21 +116,21 @@ class StructuredMemoryProvider(ContextProvider):
         if not missing or not text.strip():
             return
         client = agent.chat_client(config.model)
-        found = await self._extract(client, missing, state, text)
-        state.update({name: value for name, value in found.items() if self._keeps(value, text)})
+        found = await self._extract(client, missing, text)
+        kept = {name: value for name, value in found.items() if self._keeps(value, text)}
+        state.update(_without_rivals(kept, state) if client.traits.single_field_extraction else kept)
 
-    async def _extract(
-        self, client: ChatClient, missing: Mapping[str, JsonObject], known: State, text: str
-    ) -> JsonObject:
+    async def _extract(self, client: ChatClient, missing: Mapping[str, JsonObject], text: str) -> JsonObject:
+        """What the model finds, in one call, or in one call a field."""
         if not client.traits.single_field_extraction:
             schema = {name: {"anyOf": [field, {"type": "null"}]} for name, field in missing.items()}
             return await self._ask(client, schema, text, self._config.instructions or EXTRACT)
         found: JsonObject = {}
         for name, field in missing.items():
             told = self._config.instructions or EXTRACT_ONE.replace("{meaning}", _meaning(name, field))
-            asked = _bounded(field, len(text)) if self._config.grounded else field
+            asked = _bounded(field, len(text) if self._config.grounded else LONGEST_COPY)
             found |= await self._ask(client, {name: asked}, text, told)
-        return _without_rivals(found, known)
+        return found
 
     async def _ask(self, client: ChatClient, properties: JsonObject, text: str, told: str) -> JsonObject:
         """One call; what does not follow the schema is left out.
@@ -170,7 +170,7 @@ class StructuredMemoryProvider(ContextProvider):
 
 
 def _bounded(field: JsonObject, longest: int) -> JsonObject:
-    """The field's schema, with an end for a small model that finds none: no value is longer than the text it is in."""
+    """The field's schema, with an end for a small model that finds none. No value is longer than the text it is in."""
     if field.get("type") != "string" or "enum" in field or "maxLength" in field:
         return field
     return {**field, "maxLength": min(longest, LONGEST_COPY)}

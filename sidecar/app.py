@@ -5,14 +5,15 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from protocol.base import JsonObject
 from protocol.lifecycle import InitializeParams
 from protocol.version import PROTOCOL_VERSIONS
-from sidecar.agents.catalog import AgentCatalog
-from sidecar.config.load import Loaded, load
+from sidecar.agents.workspaces import Workspaces
+from sidecar.config.load import Sources, combine, read_sources
 from sidecar.config.model import Config
 from sidecar.errors import ProtocolVersionUnsupported, SidecarError
 from sidecar.handlers.services import Documents, ServerFacts, Services
@@ -30,7 +31,7 @@ from sidecar.sessions.manager import SessionManager
 from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.tickets import Tickets
-from sidecar.stores.base import Owner
+from sidecar.stores.base import Owner, SessionStore
 from sidecar.stores.registry import make_store
 from sidecar.telemetry import LOGGER, configure_logging
 from sidecar.transport.connection import Connection
@@ -73,8 +74,7 @@ def _loop_factory() -> Any:
 
 
 async def _serve(options: ServeOptions, start: Inherited) -> int:
-    loaded, config_error = _load(options)
-    config = loaded.config if loaded is not None else Config()
+    sources, config, config_error = _load(options)
     configure_logging(config.logging.level, config.logging.file)
     if config_error is not None:
         LOGGER.error("%s", config_error.message)
@@ -95,31 +95,34 @@ async def _serve(options: ServeOptions, start: Inherited) -> int:
     )
 
     def initialize(params: JsonObject, documents: Documents) -> Started:
-        return start_services(options, config, config_error, connection, params, documents, start.instance_id)
+        return start_services(options, sources, config_error, connection, params, documents, start.instance_id)
 
     process = Process(connection, options, initialize, max_in_flight=limits.max_in_flight)
     return await process.run(start.answered.params if start.answered is not None else None)
 
 
-def _load(options: ServeOptions) -> tuple[Loaded | None, SidecarError | None]:
+def _load(options: ServeOptions) -> tuple[Sources | None, Config, SidecarError | None]:
     """The configuration, or why there is none: a bad file must not end the process before it can say so."""
     try:
-        loaded = load(
-            config_file=Path(options.config) if options.config is not None else None,
-            environ=os.environ,
-            store=options.store,
-            log_level=options.log_level,
-        )
+        sources = _read(options, None)
+        return sources, combine(sources).config, None
     except SidecarError as error:
-        return None, error
-    for warning in loaded.warnings:
-        sys.stderr.write(f"agent-sidecar: {warning}\n")
-    return loaded, None
+        return None, Config(), error
+
+
+def _read(options: ServeOptions, initialization: JsonObject | None) -> Sources:
+    return read_sources(
+        config_file=Path(options.config) if options.config is not None else None,
+        environ=os.environ,
+        store=options.store,
+        log_level=options.log_level,
+        initialization=initialization,
+    )
 
 
 def start_services(
     options: ServeOptions,
-    config: Config,
+    sources: Sources | None,
     config_error: SidecarError | None,
     connection: Connection,
     raw: JsonObject,
@@ -137,30 +140,31 @@ def start_services(
     block = params.initialization_options.sidecar if params.initialization_options is not None else None
     if block is not None and not set(block.protocol_versions) & set(PROTOCOL_VERSIONS):
         raise ProtocolVersionUnsupported(PROTOCOL_VERSIONS)
-    if block is not None and block.config is not None and config_error is None:
-        loaded = load(
-            config_file=Path(options.config) if options.config is not None else None,
-            environ=os.environ,
-            store=options.store,
-            log_level=options.log_level,
-            initialization=block.config,
-        )
-        config = loaded.config
-        for warning in loaded.warnings:
-            LOGGER.warning("%s", warning)
+    settings = block.config if block is not None else None
     secrets = {name: value.get_secret_value() for name, value in (block.secrets or {}).items()} if block else {}
     events = EventRoutes(connection.send, is_host=_is_host(params))
+    workspaces = Workspaces(
+        lambda: _read(options, settings),
+        replace(sources, initialization=settings) if sources is not None else None,
+        lambda config: Models(config.endpoints, default_model=config.default_model, secrets=secrets),
+        folder=default_cwd(params),
+    )
+    for warning in workspaces.base.warnings:
+        LOGGER.warning("%s", warning.message)
+    config = workspaces.of_process()
+    if config.logging != workspaces.base.loaded.config.logging:
+        configure_logging(config.logging.level, config.logging.file)
     services = build_services(
         config,
+        workspaces,
         config_error,
         connection,
         events,
         documents,
         instance_id,
-        secrets,
         opted_out=frozenset((block.opt_out_events or ()) if block else ()),
     )
-    services.sessions.default_cwd = default_cwd(params)
+    services.sessions.default_cwd = workspaces.folder
     return Started(
         result=initialize_result(raw, instance_id),
         services=services,
@@ -173,21 +177,24 @@ def start_services(
 
 def build_services(
     config: Config,
+    workspaces: Workspaces,
     config_error: SidecarError | None,
     connection: Connection,
     events: EventRoutes,
     documents: Documents,
     instance_id: str,
-    secrets: dict[str, str],
     *,
     opted_out: frozenset[str],
 ) -> Services:
     """The parts of the sidecar, put together. Nothing is opened, no model is called."""
-    catalog = AgentCatalog(config.agents, default_agent=config.default_agent)
-    models = Models(config.endpoints, default_model=config.default_model, secrets=secrets)
     store = config.store
+
+    def durable_store() -> SessionStore:
+        by_now = store if config_error is None else workspaces.base.loaded.config.store  # mended, and read again
+        return make_store(by_now.path or "sqlite", durability=by_now.durability)
+
     stores = StoreAccess(
-        lambda: make_store(store.path or "sqlite", durability=store.durability),
+        durable_store,
         make_store("memory"),
         Owner(id=new_id("own"), pid=os.getpid(), since=now()),
         place=store.path or "the default store",
@@ -205,21 +212,17 @@ def build_services(
     tickets = Tickets()
     sessions = SessionManager(
         stores,
-        catalog,
-        Outlet(merger.send, connection.drain, notify, opted_out),
+        workspaces,
+        Outlet(merger.send, connection.congested, connection.drain, notify, opted_out),
         cache_bytes=config.limits.history_cache_bytes,
-        hook_timeout_ms=config.limits.provider_timeout_ms,
-        max_turns=config.limits.max_turns,
     )
     return Services(
         facts=ServerFacts(instance_id=instance_id, started=time.monotonic()),
         sessions=sessions,
-        catalog=catalog,
-        models=models,
+        workspaces=workspaces,
         tickets=tickets,
         documents=documents,
         run_setup=RunSetup(
-            models=models,
             outlet=sessions.outlet,
             tickets=tickets,
             keep_event_runs=store.keep_event_runs,

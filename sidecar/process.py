@@ -16,6 +16,7 @@ from sidecar.options import ServeOptions
 from sidecar.server.editor import Editor, SidecarCalls
 from sidecar.server.event_routes import EventRoutes
 from sidecar.server.server import Server
+from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER
 from sidecar.transport import signals
 from sidecar.transport.connection import Connection
@@ -178,8 +179,8 @@ class Process:
                     await self._services.workspaces.aclose()
         except TimeoutError:
             LOGGER.warning("not everything could be stored within %s seconds", PERSIST_S)
-        except SidecarError as error:
-            LOGGER.warning("%s", error.message)
+        except (SidecarError, StoreError) as error:
+            LOGGER.warning("%s", error)
         if ended.client_reads:
             await self._connection.flush(FLUSH_S)
         await self._connection.aclose()

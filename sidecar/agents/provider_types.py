@@ -15,7 +15,7 @@ from protocol.agents import ProviderEntry
 from providers.plugins import PluginError, imported, installed, is_import_path, load_installed
 from providers.registry import NOT_YET, REGISTRY, ProviderType
 from sidecar.agents.catalog import ResolvedAgent
-from sidecar.errors import ConfigInvalid
+from sidecar.errors import ConfigInvalid, new_error_id
 from sidecar.telemetry import log_failure
 
 T = TypeVar("T")
@@ -68,10 +68,13 @@ def _all_installed() -> dict[str, ProviderType | None]:
 
 def _installed_or_none(name: str) -> ProviderType | None:
     try:
-        return _installed(name)
-    except PluginError as error:
-        log_failure(f"plug-in {name}", error.__cause__ or error, "-")
+        kind = _installed(name)
+        if kind is not None:
+            kind.factory.config_type.model_json_schema()  # a list of types must not fail for one of them
+    except Exception as error:
+        log_failure(f"plug-in {name}", error.__cause__ or error, new_error_id())
         return None
+    return kind
 
 
 def _installed(name: str) -> ProviderType | None:

@@ -227,10 +227,12 @@ class Execution:
                 match update:
                     case TextDelta(text):
                         writer.text(text)
-                        await self._sink.breathe()
+                        if self._sink.congested:
+                            await self._sink.breathe()
                     case ReasoningDelta(text):
                         writer.reasoning(text)
-                        await self._sink.breathe()
+                        if self._sink.congested:
+                            await self._sink.breathe()
                     case CallRequested(call):
                         calls.append(call)
                     case RetryNotice(message, attempt):

@@ -34,8 +34,13 @@ class RunSink(Protocol):
         """Store what was staged and these, then send them. Storage failures are kept for a later try."""
         ...
 
+    @property
+    def congested(self) -> bool:
+        """Whether the client is far behind in reading."""
+        ...
+
     async def breathe(self) -> None:
-        """Wait while the client is far behind in reading."""
+        """Wait until it no longer is."""
         ...
 
     def warn(self, kind: str, message: str, *, source_id: str | None = None) -> None:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any, Final
 
 from protocol.sessions import ActiveRun
@@ -74,7 +73,8 @@ def server_state(services: Services) -> ServerState:
 def rss_bytes() -> int | None:
     """Resident memory, where the system tells."""
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            pages = int(file.read(64).split()[1])
     except (OSError, ValueError, IndexError):
         return None
     return pages * 4096

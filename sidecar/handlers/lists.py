@@ -3,7 +3,8 @@
 from protocol.agents import ProviderTypeInfo
 from protocol.base import Empty
 from protocol.state import ListAgentsResult, ListModelsResult, ListProvidersResult
-from providers.registry import REGISTRY
+from providers.registry import REGISTRY, ProviderType
+from sidecar.agents.provider_types import installed_types
 from sidecar.handlers.services import Call, Services
 
 
@@ -19,12 +20,11 @@ async def list_models(params: Empty, call: Call, services: Services) -> ListMode
 
 
 async def list_providers(params: Empty, call: Call, services: Services) -> ListProvidersResult:
-    """The provider types, with the JSON Schema of each one's config."""
-    return ListProvidersResult(
-        items=tuple(
-            ProviderTypeInfo(
-                type=name, description=kind.description, config_schema=kind.factory.config_type.model_json_schema()
-            )
-            for name, kind in REGISTRY.items()
-        )
-    )
+    """The provider types, those of installed packages too, with the JSON Schema of each one's config."""
+    types = {**REGISTRY, **await installed_types()}
+    return ListProvidersResult(items=tuple(_info(name, kind) for name, kind in types.items()))
+
+
+def _info(name: str, kind: ProviderType) -> ProviderTypeInfo:
+    schema = kind.factory.config_type.model_json_schema()
+    return ProviderTypeInfo(type=name, description=kind.description, config_schema=schema)

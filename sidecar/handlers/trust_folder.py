@@ -18,13 +18,15 @@ async def trust_folder(params: TrustFolderParams, call: Call, services: Services
         fault = {"path": "path", "message": "not absolute"}
         raise InvalidParams("path must be the absolute path of a folder", [fault])
     async with announced(services):
-        work = _trust if params.trusted else distrust_folder
-        await asyncio.to_thread(work, folder, services.workspaces.config_file)
+        await asyncio.to_thread(_apply, folder, services.workspaces.config_file, trusted=params.trusted)
         services.workspaces.forget()
     return Empty()
 
 
-def _trust(folder: Path, config_file: Path | None) -> None:
+def _apply(folder: Path, config_file: Path | None, *, trusted: bool) -> None:
+    if not trusted:
+        distrust_folder(folder, beside=config_file)
+        return
     path = find_project(folder, beside=config_file)
     if path is not None:
         trust_project(path)

@@ -13,4 +13,5 @@ async def update_session(params: UpdateSessionParams, call: Call, services: Serv
         info = session.info()
         if changed:
             services.sessions.outlet.notify(SESSION_UPDATED, SessionUpdated(session=info).wire())
-        return UpdateSessionResult(session=info, config_options=session.config_options(await services.model_names(session)))
+        models = await services.model_names(session)
+        return UpdateSessionResult(session=info, config_options=session.config_options(models))

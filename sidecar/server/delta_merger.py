@@ -1,4 +1,4 @@
-"""Joins text deltas while the client is behind in reading: fewer, longer events with the same text in the same order."""
+"""Joins text deltas while the client is behind in reading: fewer, longer events, the same text in the same order."""
 
 from collections.abc import Callable
 from typing import Final

@@ -90,6 +90,10 @@ class Lifecycle(Protocol):
         """Nobody reads any more."""
         ...
 
+    def configuration_changed(self) -> None:
+        """The client says that its configuration has changed."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class _Pending:
@@ -367,6 +371,8 @@ class Server:
             self._cancel(message.params)
         elif self._services is None:
             LOGGER.info("a notification before initialize was ignored")
+        elif message.method == "workspace/didChangeConfiguration":
+            self._lifecycle.configuration_changed()
         elif self._language_server.handles(message.method):
             self._language_server.notify(message.method, message.params)
         # Whatever else it is: a notification is never answered.

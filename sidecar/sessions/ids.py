@@ -17,6 +17,6 @@ def now() -> str:
     return f"{_second(second)}.{nanoseconds // 1000:06}Z"
 
 
-@lru_cache(maxsize=1)  # every event has its time: a third of the cost of one that is streamed
+@lru_cache(maxsize=1)  # a streamed event has a time too: formatting it whole would be a third of its cost
 def _second(timestamp: int) -> str:
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S")

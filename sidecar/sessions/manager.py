@@ -1,23 +1,22 @@
 """Creates, opens, closes and finds sessions. Runs nothing; knows no JSON-RPC."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from protocol.agents import AgentSpec
-from protocol.base import JsonObject
 from protocol.sessions import CreateSessionParams, Recovered, WireWarning
 from providers.api.provider import Surroundings
 from sidecar.agents.catalog import ResolvedAgent
-from sidecar.agents.plan import AgentPlan, SessionSettings, check_state, make_plan
+from sidecar.agents.plan import AgentPlan, SessionSettings, make_plan
 from sidecar.agents.provider_types import provider_types
 from sidecar.agents.workspaces import Workspace, Workspaces
-from sidecar.errors import IdempotencyConflict, InvalidParams, SessionClosed, SessionExists, SidecarError
+from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SidecarError
 from sidecar.models.registry import Models
 from sidecar.sessions.envelopes import put_message
-from sidecar.sessions.event_log import EventLog
+from sidecar.sessions.event_log import EventLog, is_lost
 from sidecar.sessions.ids import new_id, now
-from sidecar.sessions.open_session import OpenSession, state_bytes
+from sidecar.sessions.open_session import OpenSession, initial_state
 from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.record import SessionRecord, read_record
 from sidecar.sessions.recovery import repair
@@ -26,6 +25,7 @@ from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.transcript import Transcript
 from sidecar.sessions.transfer import Contents
 from sidecar.stores.base import Exists, Lease, Missing, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
+from sidecar.telemetry import LOGGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class SessionManager:
             await self._refuse_namesake(params.session_id, transcript_store)
         transcript = Transcript(transcript_store, record.session_id, self._cache_bytes)
         plan = await self._plan(workspace, agent, record, transcript)
-        state = _initial_state(params.state or {}, plan)
+        state = initial_state(params.state or {}, plan)
         lease = await self._create(transcript_store, record, state, payload_hash)
         if params.session_id is not None:
             snapshot = await self.snapshot_in(transcript_store, record.session_id)
@@ -143,7 +143,7 @@ class SessionManager:
         store = self.stores.ephemeral if ephemeral else await self.stores.durable()
         transcript = Transcript(store, record.session_id, self._cache_bytes)
         workspace = await self.workspaces.of(record.cwd)
-        plan = await self._plan(workspace, workspace.catalog.resolve(_agent_of(record)), record, transcript)
+        plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, transcript)
         puts = [put_message(message, message.run_id) for message in contents.messages]
         try:
             lease = await self._create(store, record, contents.state, None, puts)
@@ -221,7 +221,7 @@ class SessionManager:
         store = await self.stores.durable()
         snapshot = await self.snapshot_in(store, session_id)
         record = read_record(snapshot)
-        (await self.workspaces.of(record.cwd)).catalog.resolve(_agent_of(record))
+        (await self.workspaces.of(record.cwd)).catalog.resolve(record.agent_wanted)
         try:
             lease = await store.acquire(session_id)
         except StoreError as error:
@@ -241,9 +241,12 @@ class SessionManager:
         await self._give_up(session)
 
     async def close_all(self) -> None:
-        """Let go of every session, and of the stores."""
+        """Let go of every session, and of the stores. What cannot be stored now is logged, and left to crash repair."""
         for session in list(self._open.values()):
-            await self._give_up(session)
+            try:
+                await self._give_up(session)
+            except SidecarError as error:
+                LOGGER.warning("session %s: %s", session.session_id, error.message)
         await self.stores.close()
 
     async def drop_one_off(self, session_id: str) -> None:
@@ -268,9 +271,7 @@ class SessionManager:
         open_here = self._open.get(session_id)
         taken = open_here is not None and open_here.store is not store
         if not taken and store is self.stores.ephemeral:
-            with suppress(StoreError, SidecarError):  # a store that cannot be read has no say in what is not stored
-                await (await self.stores.durable()).load(session_id)
-                taken = True
+            taken = await self.stores.has_stored(session_id)
         if taken:
             raise IdempotencyConflict(f"session id {session_id!r}", session_id=session_id)
 
@@ -286,7 +287,7 @@ class SessionManager:
         workspace = await self.workspaces.of(record.cwd)
         if workspace is session.workspace:
             return
-        plan = await self._plan(workspace, workspace.catalog.resolve(_agent_of(record)), record, session.transcript)
+        plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, session.transcript)
         if session.slot.holder is None:
             session.workspace, session.plan = workspace, plan
 
@@ -296,7 +297,7 @@ class SessionManager:
             record = read_record(snapshot)
             transcript = Transcript(store, record.session_id, self._cache_bytes)
             workspace = await self.workspaces.of(record.cwd)
-            plan = await self._plan(workspace, workspace.catalog.resolve(_agent_of(record)), record, transcript)
+            plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, transcript)
             session = self._admit(record, workspace, plan, store, lease, transcript, snapshot.state)
             recovered = await repair(session.log, snapshot)
         except StoreError as error:
@@ -309,20 +310,27 @@ class SessionManager:
 
     async def _release(self, store: SessionStore, lease: Lease) -> None:
         self._open.pop(lease.session, None)
-        await store.release(lease)
+        with suppress(StoreError):  # it is free at the end of this process at the latest
+            await store.release(lease)
 
     async def _give_up(self, session: OpenSession) -> None:
-        self._open.pop(session.session_id, None)
+        """Let go of a session. One that cannot be stored now stays open, so that nothing of it is lost.
+
+        Raises:
+            SidecarError: it is still open; or it was lost to another process, and is closed here now.
+        """
         try:
             if not session.lost:
                 await session.log.flush()
-        except StoreError as error:
-            raise storage_error(error, session.session_id) from error
-        finally:
             if session.store is self.stores.ephemeral:
                 await session.store.delete(session.log.lease)
             else:
                 await session.store.release(session.log.lease)
+        except StoreError as error:
+            if session.lost or is_lost(error):
+                self._open.pop(session.session_id, None)
+            raise storage_error(error, session.session_id) from error
+        self._open.pop(session.session_id, None)
 
     async def _create(
         self,
@@ -369,9 +377,7 @@ class SessionManager:
             Surroundings(cwd=record.cwd, history=transcript),
             hook_timeout_ms=workspace.limits.provider_timeout_ms,
             max_turns=workspace.limits.max_turns,
-            plugins=await provider_types(
-                agent, record.context_providers, workspace.plugins, workspace.file_of(agent)
-            ),
+            plugins=await provider_types(agent, record.context_providers, workspace.plugins, workspace.file_of(agent)),
         )
 
     def _admit(
@@ -390,15 +396,3 @@ class SessionManager:
         session = OpenSession(record, workspace, plan, store, log, transcript, state, one_off=one_off)
         self._open[record.session_id] = session
         return session
-
-
-def _agent_of(record: SessionRecord) -> str | AgentSpec:
-    return record.agent_spec if record.agent_spec is not None else record.agent
-
-
-def _initial_state(state: JsonObject, plan: AgentPlan) -> dict[str, bytes]:
-    check_state(state, plan)
-    try:
-        return {key: state_bytes(key, value) for key, value in state.items()}
-    except ValueError as error:
-        raise InvalidParams(str(error), [{"path": "state", "message": str(error)}]) from None

@@ -10,8 +10,9 @@ from protocol.base import Json, JsonObject
 from protocol.sessions import ConfigChoice, ConfigOption, ProviderStatus, SessionInfo
 from providers.api.session import Session
 from sidecar.agents.pipeline import HookStats
-from sidecar.agents.plan import AgentPlan
+from sidecar.agents.plan import AgentPlan, check_state
 from sidecar.agents.workspaces import Workspace
+from sidecar.errors import InvalidParams
 from sidecar.sessions.event_log import EventLog
 from sidecar.sessions.record import SessionRecord
 from sidecar.sessions.slot import RunSlot
@@ -134,6 +135,20 @@ def state_bytes(key: str, value: Json) -> bytes:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
         raise ValueError(f"state key {key!r} holds something that is no JSON: {type(error).__name__}") from None
+
+
+def initial_state(state: JsonObject, plan: AgentPlan) -> dict[str, bytes]:
+    """The state that a session begins with, as it is stored.
+
+    Raises:
+        ConfigInvalid: a provider's part of it is no object.
+        InvalidParams: a value cannot be stored.
+    """
+    check_state(state, plan)
+    try:
+        return {key: state_bytes(key, value) for key, value in state.items()}
+    except ValueError as error:
+        raise InvalidParams(str(error), [{"path": "state", "message": str(error)}]) from None
 
 
 def session_info(record: SessionRecord, *, last_seq: int, status: str, is_open: bool, model: str | None) -> SessionInfo:

@@ -14,8 +14,10 @@ class Outlet:
     """One client."""
 
     send_event: SendEvent
+    congested: Callable[[], bool]
+    """Whether the client is far behind in reading."""
     breathe: Callable[[], Awaitable[None]]
-    """Waits while the client is far behind in reading."""
+    """Waits until it no longer is."""
     notify: Callable[[str, JsonObject], None]
     """Sends another notification."""
     opted_out: frozenset[str] = frozenset()

@@ -35,6 +35,11 @@ class SessionRecord(WireModel):
     run_starts: tuple[int, ...] = ()
     """Seq of the first event of each run whose events are kept, oldest first."""
 
+    @property
+    def agent_wanted(self) -> str | AgentSpec:
+        """The name to look up, or the whole agent."""
+        return self.agent_spec if self.agent_spec is not None else self.agent
+
     def put(self) -> PutSession:
         """The write that stores this record."""
         return PutSession(

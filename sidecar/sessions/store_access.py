@@ -32,6 +32,14 @@ class StoreAccess:
                     self._store = await self._open()
         return self._store
 
+    async def has_stored(self, session_id: str) -> bool:
+        """Whether the durable store has such a session; one that cannot be read has none."""
+        try:
+            await (await self.durable()).load(session_id)
+        except (StoreError, SidecarError):
+            return False
+        return True
+
     async def prepare(self) -> None:
         """Open both ahead of the first request; a failure is told to whoever needs the store."""
         await self.ephemeral.open(self._owner)

@@ -87,7 +87,7 @@ class Turn:
         self._keep_event_runs = keep_event_runs
         self._clock = time.monotonic()
         self._mirror = ProgressMirror(outlet.notify, request.work_done_token, request.partial_result_token)
-        self._sink = TurnSink(session.log, self.run_id, outlet.breathe, self._mirror, stream=request.stream)
+        self._sink = TurnSink(session.log, self.run_id, outlet, self._mirror, stream=request.stream)
         self._input = tuple(self._stamped(message) for message in request.input_messages)
         self._steered: tuple[Message, ...] = ()
         self._base = session.state()

@@ -1,13 +1,13 @@
 """Takes the events of one run and hands them to its session's log. Storage failures are remembered, not raised."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from protocol.base import JsonObject
 from protocol.sessions import WireWarning
 from sidecar.agents.sink import Draft
 from sidecar.errors import OwnershipLost
 from sidecar.sessions.event_log import EventLog, is_lost
+from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.progress_mirror import ProgressMirror
 from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER
@@ -20,7 +20,7 @@ class TurnSink:
         self,
         log: EventLog,
         run_id: str,
-        breathe: Callable[[], Awaitable[None]],
+        outlet: Outlet,
         mirror: ProgressMirror,
         *,
         stream: bool,
@@ -30,7 +30,7 @@ class TurnSink:
         """Why something of this run is not stored yet."""
         self._log = log
         self._run_id = run_id
-        self._breathe = breathe
+        self._outlet = outlet
         self._mirror = mirror
         self._stream = stream
         self._staged: list[Draft] = []
@@ -71,9 +71,14 @@ class TurnSink:
             LOGGER.warning("run %s: not stored yet: %s", self._run_id, error)
             self.storage_error = error
 
+    @property
+    def congested(self) -> bool:
+        """Whether the client is far behind in reading."""
+        return self._outlet.congested()
+
     async def breathe(self) -> None:
-        """Wait while the client is far behind in reading."""
-        await self._breathe()
+        """Wait until it no longer is."""
+        await self._outlet.breathe()
 
     def warn(self, kind: str, message: str, *, source_id: str | None = None) -> None:
         """Add to the run's warnings, and stage an event."""

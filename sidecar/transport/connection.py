@@ -86,6 +86,10 @@ class Connection:
         """Queue one JSON text. In order, without blocking; dropped once the client has gone."""
         self._writer.send(encode(body, self._parser.framing or "header"))
 
+    def congested(self) -> bool:
+        """Whether producers have to wait: `drain` would."""
+        return self._writer.congested
+
     async def drain(self) -> None:
         """For producers: wait while the queue is long."""
         await self._writer.drain()

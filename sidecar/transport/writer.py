@@ -38,6 +38,7 @@ class Writer(asyncio.BaseProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._joined: list[bytes] = []
         self._joined_bytes = 0
+        self._is_scheduled = False
         self._accepted = 0  # bytes given to the transport, ever
         self._largest = 0  # the longest frame since the queue was empty
         self._room = asyncio.Event()
@@ -55,8 +56,9 @@ class Writer(asyncio.BaseProtocol):
         size = len(frame)
         if size > self._largest:
             self._largest = size
-        if not self._joined:
-            self._loop.call_soon(self._write_joined)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._write_tick)
         self._joined.append(frame)
         self._joined_bytes += size
         if self._joined_bytes >= _JOINED_BYTES:
@@ -67,6 +69,11 @@ class Writer(asyncio.BaseProtocol):
         if self._ended or self._transport is None:
             return self._joined_bytes
         return self._joined_bytes + self._transport.get_write_buffer_size()
+
+    @property
+    def congested(self) -> bool:
+        """Whether producers have to wait."""
+        return not self._room.is_set()
 
     async def drain(self) -> None:
         """Wait for room, if the queue is above the high mark."""
@@ -131,12 +138,17 @@ class Writer(asyncio.BaseProtocol):
         if self._transport:
             self._transport.set_write_buffer_limits(high=self._limits.drain_above, low=self._limits.drain_until)
 
+    def _write_tick(self) -> None:
+        self._is_scheduled = False
+        self._write_joined()
+
     def _write_joined(self) -> None:
         if not self._joined or self._transport is None or self._ended:
             return
         data = self._joined[0] if len(self._joined) == 1 else b"".join(self._joined)
         self._joined.clear()
         self._joined_bytes = 0
+        self._is_scheduled = False
         self._accepted += len(data)
         self._transport.write(data)
         pending = self._transport.get_write_buffer_size()

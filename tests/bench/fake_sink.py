@@ -33,6 +33,8 @@ class FakeSink:
         for draft in due:
             self._take(draft.type, self._whole(draft))
 
+    congested = True  # so that every piece is followed by a `breathe`
+
     async def breathe(self) -> None:
         self.breaths += 1
 

@@ -19,11 +19,11 @@ NAMES = ("AGENTS.md",)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder, with a file of its own above the repositories."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    folder = tmp_path / "home"
-    folder.mkdir()
-    (tmp_path / "AGENTS.md").write_text("above home")
+    """A home folder, with a file of its own above it."""
+    folder = tmp_path / "users" / "home"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    (folder.parent / "AGENTS.md").write_text("above home")
     return folder
 
 
@@ -73,10 +73,19 @@ def test_the_walk_never_goes_above_home(home: Path, repo: Path) -> None:
     assert bodies(repo) == ["root"]
 
 
+def test_the_walk_stops_below_the_folders_that_home_is_in(home: Path) -> None:
+    (home.parent / ".git").mkdir()
+    other = home.parent / "other" / "inner"
+    other.mkdir(parents=True)
+    (other / "AGENTS.md").write_text("inner")
+
+    assert bodies(other) == ["inner"]
+
+
 def test_home_may_be_reached_by_a_link(home: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (home.parent / "elsewhere").mkdir()
-    (home.parent / "elsewhere" / "alias").symlink_to(home)
-    monkeypatch.setenv("HOME", str(home.parent / "elsewhere" / "alias"))
+    alias = home.parents[1] / "alias"
+    alias.symlink_to(home)
+    monkeypatch.setenv("HOME", str(alias))
     (home.parent / ".git").mkdir()
     (repo / ".git").rmdir()
 

@@ -57,6 +57,7 @@ async def test_a_small_model_is_asked_field_by_field() -> None:
         ({}, "Lisbon in May", {}),
         ({"name": "Lisbon"}, "lisbon", {"name": "Lisbon"}),
         ({"name": "Ann"}, "Lisbon", {"name": "Ann", "city": "Lisbon"}),
+        ({}, "Lisbon Bay", {"name": "Lisbon"}),
     ],
 )
 async def test_a_small_model_s_word_is_kept_only_where_one_field_claims_it(
@@ -78,7 +79,7 @@ async def test_a_small_model_s_word_is_kept_only_where_one_field_claims_it(
         ({"type": "string"}, "I am Ann", {}, 8),
         ({"type": "string"}, "I am Ann" * 50, {}, 100),
         ({"type": "string", "maxLength": 3}, "I am Ann", {}, 3),
-        ({"type": "string"}, "I am Ann", {"grounded": False}, None),
+        ({"type": "string"}, "I am Ann", {"grounded": False}, 100),
         ({"type": "integer"}, "I am Ann", {}, None),
         ({"enum": ["Ann"], "type": "string"}, "I am Ann", {}, None),
     ],

@@ -52,6 +52,7 @@ def test_a_string_that_the_text_holds_as_whole_words_is_grounded(value: str, tex
         ("Jose", unicodedata.normalize("NFD", "I am José")),
         ("x", "x\u0302 is no x\u0302"),
         ("राम", "मेरा नाम रामू है"),
+        ("\u0e01", "\u0e01\u0e35"),
         ("20", "I am 20"),
         ("2020-05-01", "2020-05-01"),
         ("", "anything"),

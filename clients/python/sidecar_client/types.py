@@ -1,44 +1,275 @@
-"""The wire shapes that this client touches, as `TypedDict`s with the contract's own names. Nothing here runs.
+"""The wire contract of agent-sidecar, protocol version 1, as `TypedDict`s. Nothing here runs.
 
-Objects may hold more keys than are named here: a newer sidecar adds some, and they are passed through.
+Made by `generate_types.py` from the contract's `schema.json`; do not edit. An object may hold more keys than are named
+here, and a `type`, `kind` or enum value may be one that is not listed: a newer sidecar adds some.
 """
 
-from typing import Any, Literal, NotRequired, Required, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+Json: TypeAlias = Any
+"""Any JSON value."""
 
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, as it came or as it will be sent."""
 
 
-class Usage(TypedDict):
-    """Tokens of a run or a session."""
+class ActiveRun(TypedDict):
+    """A run in progress."""
 
-    inputTokens: int
-    outputTokens: int
+    runId: str
+    startedAt: str
+    stage: NotRequired[str]
+
+
+class Added(TypedDict):
+    """What a provider put before the model. Tokens are estimated."""
+
+    instructions: NotRequired[int]
+    messages: NotRequired[int]
+    tools: NotRequired[int]
+    middleware: NotRequired[int]
+    tokens: NotRequired[int]
+
+
+class AgentInfo(TypedDict):
+    """A row of `listAgents`."""
+
+    name: str
+    description: NotRequired[str]
+    model: NotRequired[str]
+
+
+class NamedToolChoice(TypedDict):
+    """Make the model call this tool."""
+
+    name: str
+
+
+class AgentOptions(TypedDict):
+    """The same in an agent, where an unknown key is refused."""
+
+    temperature: NotRequired[float]
+    topP: NotRequired[float]
+    maxOutputTokens: NotRequired[int]
+    toolChoice: NotRequired[Literal["auto", "none", "required"] | NamedToolChoice]
+    maxTurns: NotRequired[int]
+    reasoningEffort: NotRequired[str]
+    seed: NotRequired[int]
+    stop: NotRequired[list[str]]
+    store: NotRequired[bool]
+    parallelToolCalls: NotRequired[bool]
+    instructions: NotRequired[str]
+    model: NotRequired[str]
+
+
+class HostTool(TypedDict):
+    """A tool that the host carries out."""
+
+    type: NotRequired[Literal["host"]]
+    name: str
+    title: NotRequired[str]
+    description: str
+    inputSchema: JsonObject
+    kind: NotRequired[str]
+    approvalMode: NotRequired[Literal["never_require", "always_require"]]
+    timeoutMs: NotRequired[int]
+
+
+class RegisteredTool(TypedDict):
+    """A tool of the sidecar's own, by its registered name."""
+
+    type: Literal["registered"]
+    name: str
+    approvalMode: NotRequired[Literal["never_require", "always_require"]]
+
+
+class AgentTool(TypedDict):
+    """Another agent, offered as a tool."""
+
+    type: Literal["agent"]
+    agent: str
+    name: NotRequired[str]
+    description: NotRequired[str]
+    argName: NotRequired[str]
+    argDescription: NotRequired[str]
+    propagateSession: NotRequired[bool]
+    approvalMode: NotRequired[Literal["never_require", "always_require"]]
+
+
+PythonTool = TypedDict(
+    "PythonTool",
+    {
+        "type": Literal["python"],
+        "import": str,
+        "approvalMode": NotRequired[Literal["never_require", "always_require"]],
+    },
+)
+"""A Python function by import path; configuration files only."""
+
+
+class ProviderEntry(TypedDict):
+    """One context provider of an agent or a session."""
+
+    type: str
+    sourceId: NotRequired[str]
+    stateKey: NotRequired[str]
+    config: NotRequired[JsonObject]
+    onError: NotRequired[Literal["fail", "warn"]]
+    timeoutMs: NotRequired[int]
+    independent: NotRequired[bool]
+    position: NotRequired[Literal["before_input", "after_input"]]
+
+
+class MiddlewareEntry(TypedDict):
+    """A registered middleware by name."""
+
+    name: str
+    config: NotRequired[Json]
+
+
+class ApprovalRule(TypedDict):
+    """What to do with calls that match."""
+
+    decision: Literal["allow", "deny", "ask"]
+    tool: str
+    arguments: NotRequired[JsonObject]
+
+
+class ApprovalConfig(TypedDict):
+    """How approvals are asked for."""
+
+    mode: NotRequired[Literal["live", "inputRequired"]]
+    timeoutMs: NotRequired[int]
+    rules: NotRequired[list[ApprovalRule]]
+
+
+class CompactionConfig(TypedDict):
+    """How a history that grows too long is shortened."""
+
+    strategy: str
+    contextWindowTokens: NotRequired[int]
+    maxOutputTokens: NotRequired[int]
+
+
+class AgentSpec(TypedDict):
+    """An agent. Everything is optional: the empty spec is the default model with no instructions."""
+
+    name: NotRequired[str]
+    description: NotRequired[str]
+    instructions: NotRequired[str]
+    model: NotRequired[str]
+    tools: NotRequired[list[HostTool | RegisteredTool | AgentTool | PythonTool]]
+    contextProviders: NotRequired[list[ProviderEntry]]
+    middleware: NotRequired[list[MiddlewareEntry]]
+    options: NotRequired[AgentOptions]
+    maxTurns: NotRequired[int]
+    afterRunOrder: NotRequired[Literal["reverse", "forward"]]
+    perServiceCallHistory: NotRequired[bool]
+    approvals: NotRequired[ApprovalConfig]
+    compaction: NotRequired[CompactionConfig]
+    harness: NotRequired[bool | JsonObject]
+
+
+class ApprovalRequestBlock(TypedDict):
+    """A call that waits for a person's decision."""
+
+    type: NotRequired[Literal["approvalRequest"]]
+    requestId: str
+    callId: str
+    name: str
+    arguments: JsonObject
+
+
+class ApprovalResponseBlock(TypedDict):
+    """A person's decision on a recorded request."""
+
+    type: NotRequired[Literal["approvalResponse"]]
+    requestId: str
+    approved: bool
+    message: NotRequired[str]
+
+
+class CancelParams(TypedDict):
+    """`$/cancelRequest`: string and number ids differ."""
+
+    id: str | int
+
+
+class CancelRunParams(TypedDict):
+    """Ask a run to stop. Answered at once, whatever the run is doing."""
+
+    sessionId: NotRequired[str]
+    runId: NotRequired[str]
+    reason: NotRequired[str]
+
+
+class CancelRunResult(TypedDict):
+    """`alreadyFinished`: a known run that has ended. `notRunning`: there is none."""
+
+    status: Literal["cancelling", "alreadyFinished", "notRunning"]
+
+
+class ConfigChoice(TypedDict):
+    """One value that a config option can take."""
+
+    value: Json
+    name: str
+    description: NotRequired[str]
+
+
+class ConfigOption(TypedDict):
+    """A setting of a session that the host may show and change."""
+
+    id: str
+    name: str
+    value: Json
+    choices: NotRequired[list[ConfigChoice]]
+
+
+class ConfigUpdated(TypedDict):
+    """`config/updated`: what can be named in a request has changed."""
+
+    agents: list[str]
+    models: list[str]
+
+
+class ContextItem(TypedDict):
+    """A document that the run is about."""
+
+    uri: str
+    range: NotRequired[JsonObject]
+    version: NotRequired[int]
+    text: NotRequired[str]
+
+
+class CreateSessionParams(TypedDict):
+    """Make a session. The same id with the same payload gives the same session."""
+
+    sessionId: NotRequired[str]
+    agent: NotRequired[str | AgentSpec]
+    model: NotRequired[str]
+    mode: NotRequired[str]
+    instructions: NotRequired[str]
+    cwd: NotRequired[str]
+    additionalDirectories: NotRequired[list[str]]
+    tools: NotRequired[list[HostTool]]
+    contextProviders: NotRequired[list[ProviderEntry]]
+    mcpServers: NotRequired[list[JsonObject]]
+    state: NotRequired[JsonObject]
+    serviceSessionId: NotRequired[str]
+    ephemeral: NotRequired[bool]
+    title: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+
+
+class Usage(TypedDict):
+    """Tokens of one or more model calls."""
+
+    inputTokens: NotRequired[int]
+    outputTokens: NotRequired[int]
     cachedInputTokens: NotRequired[int]
     reasoningTokens: NotRequired[int]
     estimated: NotRequired[bool]
-
-
-class RunWarning(TypedDict):
-    """Something the host should know that is no error."""
-
-    kind: str
-    message: str
-    sourceId: NotRequired[str]
-    data: NotRequired[Any]
-
-
-class Message(TypedDict):
-    """One message of a transcript."""
-
-    role: str
-    content: list[JsonObject]
-    messageId: NotRequired[str]
-    authorName: NotRequired[str]
-    source: NotRequired[JsonObject]
-    runId: NotRequired[str]
-    createdAt: NotRequired[str]
-    metadata: NotRequired[JsonObject]
 
 
 class SessionInfo(TypedDict):
@@ -48,17 +279,631 @@ class SessionInfo(TypedDict):
     agent: str
     model: NotRequired[str]
     title: NotRequired[str]
+    cwd: NotRequired[str]
     createdAt: str
     updatedAt: str
     revision: int
     lastSeq: int
     epoch: str
-    status: str
+    status: Literal["idle", "running", "inputRequired"]
+    archived: NotRequired[bool]
     open: bool
+    parentSessionId: NotRequired[str]
+    serviceSessionId: NotRequired[str]
+    usage: NotRequired[Usage]
+    metadata: NotRequired[JsonObject]
+
+
+class ProviderStatus(TypedDict):
+    """Whether a session's provider can work."""
+
+    sourceId: str
+    type: str
+    status: Literal["ready", "loading", "unavailable"]
+    detail: NotRequired[str]
+
+
+class WireWarning(TypedDict):
+    """Something the host should know that is no error."""
+
+    kind: str
+    message: str
+    sourceId: NotRequired[str]
+    data: NotRequired[Json]
+
+
+class CreateSessionResult(TypedDict):
+    """The session, open in this process."""
+
+    session: SessionInfo
+    configOptions: list[ConfigOption]
+    providers: list[ProviderStatus]
+    lastSeq: int
+    warnings: NotRequired[list[WireWarning]]
+
+
+class DocumentState(TypedDict):
+    """A document that an editor keeps open."""
+
+    uri: str
+    version: NotRequired[int]
+    languageId: NotRequired[str]
+
+
+class EmbeddedResource(TypedDict):
+    """A resource's contents: exactly one of `text` and `blob` (base64)."""
+
+    uri: str
+    mimeType: NotRequired[str]
+    text: NotRequired[str]
+    blob: NotRequired[str]
+
+
+class Empty(TypedDict):
+    """No fields."""
+
+
+class ErrorBlock(TypedDict):
+    """An error that is part of the conversation."""
+
+    type: NotRequired[Literal["error"]]
+    kind: str
+    message: str
+
+
+class ErrorData(TypedDict):
+    """What a program needs to know of an error. Each kind may add fields of its own."""
+
+    kind: str
+    retryable: bool
+    retryAfterMs: NotRequired[int]
+    sessionId: NotRequired[str]
+    runId: NotRequired[str]
+    errorId: str
+    detail: NotRequired[Json]
+
+
+class EventError(TypedDict):
+    """An error inside an event."""
+
+    kind: str
+    message: str
+
+
+class ExportSessionResult(TypedDict):
+    """The whole session as one JSON document: `{format: "agent-sidecar/session", version: 1, …}`."""
+
+    document: JsonObject
+
+
+class ForkSessionParams(TypedDict):
+    """Make a new session out of a stored one: messages and state are copied, events are not."""
+
+    sessionId: str
+    throughRunId: NotRequired[str]
+    beforeRunId: NotRequired[str]
+    newSessionId: NotRequired[str]
+    ephemeral: NotRequired[bool]
+
+
+class FunctionCallBlock(TypedDict):
+    """A model's wish to call a tool."""
+
+    type: NotRequired[Literal["functionCall"]]
+    callId: str
+    name: str
+    arguments: JsonObject
+    rawArguments: NotRequired[str]
+
+
+class TextBlock(TypedDict):
+    """Plain text."""
+
+    type: NotRequired[Literal["text"]]
+    text: str
+
+
+class MediaBlock(TypedDict):
+    """An image or a sound, inline."""
+
+    type: Literal["image", "audio"]
+    data: str
+    mimeType: str
+
+
+class ResourceLinkBlock(TypedDict):
+    """A pointer to something; never opened or fetched by the sidecar."""
+
+    type: NotRequired[Literal["resource_link"]]
+    uri: str
+    name: str
+    title: NotRequired[str]
+    description: NotRequired[str]
+    mimeType: NotRequired[str]
+    size: NotRequired[int]
+
+
+class ResourceBlock(TypedDict):
+    """A resource with its contents."""
+
+    type: NotRequired[Literal["resource"]]
+    resource: EmbeddedResource
+
+
+class ReasoningBlock(TypedDict):
+    """What a model said to itself."""
+
+    type: NotRequired[Literal["reasoning"]]
+    text: str
+
+
+class UsageBlock(TypedDict):
+    """Tokens of the model call that made the message."""
+
+    type: NotRequired[Literal["usage"]]
+    usage: Usage
+
+
+class UnknownBlock(TypedDict):
+    """A block of a type that this version does not know: kept and passed on, never sent to a model."""
+
+    type: str
+
+
+Block: TypeAlias = (
+    TextBlock
+    | MediaBlock
+    | ResourceLinkBlock
+    | ResourceBlock
+    | ReasoningBlock
+    | FunctionCallBlock
+    | "FunctionResultBlock"
+    | ApprovalRequestBlock
+    | ApprovalResponseBlock
+    | UsageBlock
+    | ErrorBlock
+    | UnknownBlock
+)
+
+
+class FunctionResultBlock(TypedDict):
+    """The one result of a call."""
+
+    type: NotRequired[Literal["functionResult"]]
+    callId: str
+    content: list[Block]
+    structuredContent: NotRequired[Json]
+    isError: NotRequired[bool]
+
+
+class GetEventsParams(TypedDict):
+    """A page of a session's durable events after a cursor."""
+
+    sessionId: str
+    afterSeq: int
+    epoch: NotRequired[str]
+    limit: NotRequired[int]
+    types: NotRequired[list[str]]
+    waitMs: NotRequired[int]
+
+
+class GetEventsResult(TypedDict):
+    """Events as they were sent, without `prevSeq`."""
+
+    events: list[JsonObject]
+    lastSeq: int
+    firstSeq: int
+    hasMore: bool
+    status: Literal["ok", "truncated", "epochChanged"]
+
+
+class GetHistoryParams(TypedDict):
+    """A page of a session's transcript, oldest first unless asked otherwise."""
+
+    sessionId: str
+    cursor: NotRequired[str]
+    limit: NotRequired[int]
+    order: NotRequired[Literal["asc", "desc"]]
+    sources: NotRequired[list[str]]
+
+
+class Source(TypedDict):
+    """Where a message, an instruction or an event comes from."""
+
+    type: str
+    sourceId: NotRequired[str]
+    sourceType: NotRequired[str]
+    originSessionIds: NotRequired[list[str]]
+
+
+class Message(TypedDict):
+    """One message of a conversation. Frozen, so that one object can serve the store, the model and the wire."""
+
+    messageId: NotRequired[str]
+    role: Literal["system", "user", "assistant", "tool"]
+    content: list[Block]
+    authorName: NotRequired[str]
+    source: NotRequired[Source]
+    runId: NotRequired[str]
+    createdAt: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+    partial: NotRequired[Literal[True]]
+
+
+class GetHistoryResult(TypedDict):
+    """Messages with their attribution, and where the next page begins."""
+
+    messages: list[Message]
+    nextCursor: NotRequired[str]
+
+
+class GetSchemaParams(TypedDict):
+    """Which document to send."""
+
+    format: NotRequired[Literal["jsonschema", "openrpc"]]
+
+
+class GetSchemaResult(TypedDict):
+    """The whole contract as one document."""
+
+    schema: Json
+
+
+class GetStateParams(TypedDict):
+    """Look at the sidecar, a session or a run. Small and quick; works during a run. No message bodies."""
+
+    sessionId: NotRequired[str]
+    runId: NotRequired[str]
+    include: NotRequired[
+        list[Literal["session", "run", "queue", "providers", "state", "usage", "pending", "documents", "tools"]]
+    ]
+    ifRevision: NotRequired[int]
+
+
+class ServerState(TypedDict):
+    """The process."""
+
+    instanceId: str
+    version: str
+    protocolVersion: int
+    uptimeMs: int
+    openSessions: int
+    activeRuns: int
+    rssBytes: NotRequired[int]
+
+
+class WireError(TypedDict):
+    """A JSON-RPC error object, with our `data`."""
+
+    code: int
+    message: str
+    data: ErrorData
+
+
+class RunState(TypedDict):
+    """One run, as far as it has come."""
+
+    runId: str
+    status: Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
+    stopReason: NotRequired[str]
+    startedAt: NotRequired[str]
+    endedAt: NotRequired[str]
+    error: NotRequired[WireError]
+
+
+class QueuedRun(TypedDict):
+    """A run that waits for its turn."""
+
+    runId: str
+    position: int
+
+
+class PendingRequest(TypedDict):
+    """A question to the host that waits for its answer."""
+
+    requestId: str
+    kind: Literal["approval", "elicitation", "hostTool", "hostProvider"]
+    runId: str
+    openedAt: str
+    deadline: NotRequired[str]
+    payload: Json
+
+
+class ProviderState(TypedDict):
+    """One provider of a session."""
+
+    sourceId: str
+    type: str
+    status: Literal["ready", "loading", "unavailable"]
+    state: NotRequired[Json]
+    lastBeforeMs: NotRequired[float]
+    lastAfterMs: NotRequired[float]
+    lastError: NotRequired[str]
+
+
+class ToolState(TypedDict):
+    """A tool of the session's agent."""
+
+    name: str
+    source: str
+
+
+class GetStateResult(TypedDict):
+    """What was asked for, or `unchanged`."""
+
+    unchanged: NotRequired[Literal[True]]
+    server: NotRequired[ServerState]
+    session: NotRequired[SessionInfo]
+    revision: NotRequired[int]
+    epoch: NotRequired[str]
+    lastSeq: NotRequired[int]
+    activeRun: NotRequired[ActiveRun]
+    run: NotRequired[RunState]
+    queue: NotRequired[list[QueuedRun]]
+    pendingRequests: NotRequired[list[PendingRequest]]
+    providers: NotRequired[list[ProviderState]]
+    state: NotRequired[JsonObject]
+    usage: NotRequired[Usage]
+    documents: NotRequired[list[DocumentState]]
+    tools: NotRequired[list[ToolState]]
+
+
+class ImportSessionParams(TypedDict):
+    """Make a session from an exported document."""
+
+    document: JsonObject
+    newSessionId: NotRequired[str]
+
+
+class SidecarOptions(TypedDict):
+    """`initializationOptions.sidecar`: what the host says of itself."""
+
+    protocolVersions: NotRequired[list[int]]
+    clientId: NotRequired[str]
+    config: NotRequired[JsonObject]
+    secrets: NotRequired[dict[str, str]]
+    features: NotRequired[JsonObject]
+    optOutEvents: NotRequired[list[str]]
+    maxMessageBytes: NotRequired[int]
+
+
+class InitializationOptions(TypedDict):
+    """LSP's `initializationOptions`; other programs' keys are passed over."""
+
+    sidecar: NotRequired[SidecarOptions]
+
+
+class InitializeParams(TypedDict):
+    """LSP's `initialize`, as far as the sidecar itself reads it."""
+
+    processId: NotRequired[int]
+    rootUri: NotRequired[str]
+    workspaceFolders: NotRequired[list[JsonObject]]
+    capabilities: NotRequired[JsonObject]
+    initializationOptions: NotRequired[InitializationOptions]
+
+
+class InitializeResult(TypedDict):
+    """LSP's answer; `capabilities.experimental.sidecar` is a `SidecarCapabilities`."""
+
+    capabilities: JsonObject
+    serverInfo: JsonObject
+
+
+class ListAgentsResult(TypedDict):
+    """The configured agents; `default` is always there."""
+
+    items: list[AgentInfo]
+
+
+class ModelInfo(TypedDict):
+    """A row of `listModels`."""
+
+    model: str
+    endpoint: str
+    contextSize: NotRequired[int]
+    tools: NotRequired[bool]
+    images: NotRequired[bool]
+    default: NotRequired[bool]
+
+
+class ListModelsResult(TypedDict):
+    """The models that are known without asking an endpoint."""
+
+    items: list[ModelInfo]
+
+
+class ProviderTypeInfo(TypedDict):
+    """A row of `listProviders`."""
+
+    type: str
+    description: str
+    configSchema: JsonObject
+
+
+class ListProvidersResult(TypedDict):
+    """The provider types, each with the JSON Schema of its config."""
+
+    items: list[ProviderTypeInfo]
+
+
+class ListSessionsParams(TypedDict):
+    """A page of stored sessions, newest first."""
+
+    cursor: NotRequired[str]
+    limit: NotRequired[int]
+    cwd: NotRequired[str]
+    query: NotRequired[str]
+    archived: NotRequired[bool]
+
+
+class ListSessionsResult(TypedDict):
+    """Sessions, and where the next page begins."""
+
+    sessions: list[SessionInfo]
+    nextCursor: NotRequired[str]
+
+
+class MessageCompleted(TypedDict):
+    """A message, whole."""
+
+    messageId: str
+    role: str
+    content: list[Block]
+
+
+class MessageDelta(TypedDict):
+    """Ephemeral. Some more text of a message."""
+
+    messageId: str
+    contentIndex: int
+    text: str
+
+
+class MessageStarted(TypedDict):
+    """Ephemeral. A message begins."""
+
+    messageId: str
+    role: str
+
+
+class ProviderCompleted(TypedDict):
+    """A provider's hook ended well; sent also where it added nothing."""
+
+    sourceId: str
+    type: str
+    phase: Literal["beforeRun", "afterRun"]
+    durationMs: float
+    added: NotRequired[Added]
+    removed: NotRequired[int]
+
+
+class ProviderFailed(TypedDict):
+    """A provider's hook failed."""
+
+    sourceId: str
+    type: str
+    phase: Literal["beforeRun", "afterRun"]
+    durationMs: float
+    added: NotRequired[Added]
+    removed: NotRequired[int]
+    error: EventError
+
+
+class ProviderProgress(TypedDict):
+    """Ephemeral. A provider tells how far it is."""
+
+    sourceId: str
+    phase: Literal["beforeRun", "afterRun"]
+    message: NotRequired[str]
+    data: NotRequired[Json]
+
+
+class ProviderStarted(TypedDict):
+    """Ephemeral. A provider's hook begins."""
+
+    sourceId: str
+    type: str
+    phase: Literal["beforeRun", "afterRun"]
+
+
+class ReasoningCompleted(TypedDict):
+    """The reasoning that went before a message, whole."""
+
+    messageId: str
+    text: str
+
+
+class ReasoningDelta(TypedDict):
+    """Ephemeral. Some more reasoning."""
+
+    messageId: str
+    text: str
+
+
+class Recovered(TypedDict):
+    """What opening the session had to repair."""
+
+    interruptedRuns: list[str]
+    closedCalls: list[str]
+    setAside: NotRequired[Json]
+
+
+class ReloadConfigResult(TypedDict):
+    """How many agents there are now, and what was ignored."""
+
+    agents: int
+    warnings: list[WireWarning]
+
+
+class ReplayNone(TypedDict):
+    """No replay."""
+
+    type: NotRequired[Literal["none"]]
+
+
+class ReplaySeq(TypedDict):
+    """Replay what came after a cursor."""
+
+    type: Literal["seq"]
+    seq: int
+    epoch: str
+
+
+class ReplayStart(TypedDict):
+    """Replay every event that is kept."""
+
+    type: Literal["start"]
+
+
+ReplayFrom: TypeAlias = ReplayNone | ReplayStart | ReplaySeq
+
+
+class ResumeSessionParams(TypedDict):
+    """Open a stored session in this process, and replay."""
+
+    sessionId: str
+    replayFrom: NotRequired[ReplayFrom]
+    tools: NotRequired[list[HostTool]]
+    contextProviders: NotRequired[list[ProviderEntry]]
+    mcpServers: NotRequired[list[JsonObject]]
+
+
+class ResumeSessionResult(TypedDict):
+    """The session, open in this process; replayed events follow."""
+
+    session: SessionInfo
+    configOptions: list[ConfigOption]
+    providers: list[ProviderStatus]
+    activeRun: NotRequired[ActiveRun]
+    pendingRequests: list[PendingRequest]
+    lastSeq: int
+    truncated: bool
+    recovered: NotRequired[Recovered]
+    warnings: NotRequired[list[WireWarning]]
+
+
+class RunAccepted(TypedDict):
+    """The answer to `run` with `wait: "accepted"`: the run is stored and will end in exactly one way."""
+
+    runId: str
+    status: Literal["running", "queued"]
+    queuePosition: NotRequired[int]
+    lastSeq: int
+
+
+class RunCompleted(TypedDict):
+    """The end of a run: exactly one, always its last event."""
+
+    status: Literal["completed", "failed", "cancelled", "interrupted"]
+    stopReason: str
+    usage: Usage
+    error: NotRequired[WireError]
+    durationMs: int
 
 
 class RunEvent(TypedDict):
-    """The envelope of every event; `data` is shaped by `type`."""
+    """The envelope of every event."""
 
     sessionId: str
     runId: NotRequired[str]
@@ -70,147 +915,287 @@ class RunEvent(TypedDict):
     epoch: str
     time: str
     ephemeral: NotRequired[Literal[True]]
-    source: NotRequired[JsonObject]
+    source: NotRequired[Source]
     type: str
     data: JsonObject
 
 
+class RunOptions(TypedDict):
+    """How a model call is made. A field that is absent is not sent."""
+
+    temperature: NotRequired[float]
+    topP: NotRequired[float]
+    maxOutputTokens: NotRequired[int]
+    toolChoice: NotRequired[Literal["auto", "none", "required"] | NamedToolChoice]
+    maxTurns: NotRequired[int]
+    reasoningEffort: NotRequired[str]
+    seed: NotRequired[int]
+    stop: NotRequired[list[str]]
+    store: NotRequired[bool]
+    parallelToolCalls: NotRequired[bool]
+    instructions: NotRequired[str]
+    model: NotRequired[str]
+
+
+class RunParams(TypedDict):
+    """Run an agent on some input. Without `sessionId` the run has a session of its own that ends with it."""
+
+    sessionId: NotRequired[str]
+    agent: NotRequired[str | AgentSpec]
+    input: str | list[Message] | list[Block]
+    runId: NotRequired[str]
+    middleware: NotRequired[list[MiddlewareEntry]]
+    wait: NotRequired[Literal["completed", "accepted"]]
+    whenBusy: NotRequired[Literal["reject", "queue", "steer"]]
+    stream: NotRequired[bool]
+    context: NotRequired[list[ContextItem]]
+    options: NotRequired[RunOptions]
+    responseFormat: NotRequired[Json]
+    properties: NotRequired[JsonObject]
+    functionInvocationKwargs: NotRequired[JsonObject]
+    clientKwargs: NotRequired[JsonObject]
+    timeoutMs: NotRequired[int]
+    workDoneToken: NotRequired[str | int]
+    partialResultToken: NotRequired[str | int]
+
+
+class RunQueued(TypedDict):
+    """The run waits for its turn."""
+
+    position: int
+
+
 class RunResult(TypedDict):
-    """How a run ended, if it did not fail. With `wait="accepted"` only `runId`, `status` and `lastSeq` are there."""
+    """How a run ended, if it did not fail. A failed run is answered by an error."""
 
     runId: str
     sessionId: str
-    status: str
+    status: Literal["completed", "cancelled", "interrupted"]
     stopReason: str
     messages: list[Message]
     text: str
-    value: NotRequired[Any]
+    value: NotRequired[Json]
     valueError: NotRequired[str]
     usage: Usage
     lastSeq: int
     durationMs: int
-    warnings: list[RunWarning]
-    pendingRequests: NotRequired[list[JsonObject]]
+    warnings: list[WireWarning]
+    pendingRequests: NotRequired[list[PendingRequest]]
 
 
-class CancelRunResult(TypedDict):
-    """What became of a wish to cancel."""
+class RunStarted(TypedDict):
+    """The run has the session; its input follows as `message.completed`."""
 
-    status: Literal["cancelling", "alreadyFinished", "notRunning"]
-
-
-class ProviderState(TypedDict):
-    """One provider of a session."""
-
-    sourceId: str
-    type: str
-    status: str
-    state: NotRequired[Any]
+    agent: str
+    model: NotRequired[str]
 
 
-class State(TypedDict, total=False):
-    """What `getState` answers; which parts are there depends on what was asked for."""
-
-    unchanged: Literal[True]
-    server: JsonObject
-    session: SessionInfo
-    revision: int
-    epoch: str
-    lastSeq: int
-    activeRun: JsonObject
-    run: JsonObject
-    queue: list[JsonObject]
-    pendingRequests: list[JsonObject]
-    providers: list[ProviderState]
-    state: JsonObject
-    usage: Usage
-    documents: list[JsonObject]
-    tools: list[JsonObject]
-
-
-class History(TypedDict):
-    """A page of a transcript."""
-
-    messages: list[Message]
-    nextCursor: NotRequired[str]
-
-
-class CreateSessionParams(TypedDict, total=False):
-    """Params of `createSession`; all may be left out."""
+class SessionClosed(TypedDict):
+    """`session/closed`: a session is no longer open here, or no longer there at all."""
 
     sessionId: str
-    agent: str | JsonObject
-    model: str
-    mode: str
-    instructions: str
-    cwd: str
-    additionalDirectories: list[str]
-    tools: list[JsonObject]
-    contextProviders: list[JsonObject]
-    mcpServers: list[JsonObject]
-    state: JsonObject
-    serviceSessionId: str
-    ephemeral: bool
-    title: str
-    metadata: JsonObject
+    reason: Literal["closed", "deleted"]
 
 
-class ResumeSessionParams(TypedDict, total=False):
-    """Params of `resumeSession`, beside the session's id."""
+class SessionParams(TypedDict):
+    """A request about one session."""
 
-    replayFrom: JsonObject
-    tools: list[JsonObject]
-    contextProviders: list[JsonObject]
-    mcpServers: list[JsonObject]
+    sessionId: str
 
 
-class RunParams(TypedDict, total=False):
-    """Params of `run`, beside session and input."""
+class SessionResult(TypedDict):
+    """A session in a few lines."""
 
-    runId: str
-    middleware: list[JsonObject]
-    wait: Literal["completed", "accepted"]
-    whenBusy: Literal["reject", "queue", "steer"]
-    stream: bool
-    context: list[JsonObject]
-    options: JsonObject
-    responseFormat: Any
-    properties: JsonObject
-    functionInvocationKwargs: JsonObject
-    clientKwargs: JsonObject
-    timeoutMs: int
+    session: SessionInfo
 
 
-class OneOffParams(RunParams, total=False):
-    """Params of a `run` without a session, beside the input."""
+class SessionUpdated(TypedDict):
+    """`session/updated`: a session's labels or settings have changed."""
 
-    agent: str | JsonObject
+    session: SessionInfo
 
 
-class GetStateParams(TypedDict, total=False):
-    """Params of `getState`, beside the session's id."""
+class StateChanged(TypedDict):
+    """The session's state has a new revision."""
+
+    revision: int
+    keys: list[str]
+
+
+class SteerRunParams(TypedDict):
+    """Add input to a run under way; it joins the run's next model call."""
+
+    sessionId: str
+    expectedRunId: str
+    input: str | list[Message] | list[Block]
+
+
+class SteerRunResult(TypedDict):
+    """`accepted` false: the run had its answer already; send a new run."""
 
     runId: str
-    include: list[str]
-    ifRevision: int
+    accepted: bool
 
 
-class GetHistoryParams(TypedDict, total=False):
-    """Params of `getHistory`, beside the session's id."""
+class ToolCompleted(TypedDict):
+    """A call has its one result."""
 
-    cursor: str
-    limit: int
-    order: Literal["asc", "desc"]
-    sources: list[str]
-
-
-class Request(TypedDict):
-    """A JSON-RPC request or notification, as it arrives."""
-
-    method: Required[str]
-    id: NotRequired[str | int]
-    params: NotRequired[JsonObject | None]
+    callId: str
+    name: str
+    status: Literal["completed", "failed", "denied", "cancelled", "unknown", "notRun"]
+    content: list[Block]
+    structuredContent: NotRequired[Json]
+    durationMs: float
 
 
-RunInput: TypeAlias = str | list[JsonObject] | list[Message]
-"""Text, content blocks, or messages."""
+class ToolStarted(TypedDict):
+    """A call begins to run, or waits for its approval (`pending`; sent again when it runs)."""
+
+    callId: str
+    name: str
+    title: NotRequired[str]
+    kind: NotRequired[str]
+    arguments: JsonObject
+    status: Literal["pending", "running"]
+
+
+class TrustFolderParams(TypedDict):
+    """The user's word on a workspace, passed on by the host."""
+
+    path: str
+    trusted: bool
+
+
+class UpdateSessionParams(TypedDict):
+    """Change a session's settings, labels or state. Fields that are absent stay as they are."""
+
+    sessionId: str
+    title: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+    archived: NotRequired[bool]
+    configOptions: NotRequired[JsonObject]
+    statePatch: NotRequired[JsonObject]
+    ifRevision: NotRequired[int]
+
+
+class UpdateSessionResult(TypedDict):
+    """The session as it is now."""
+
+    session: SessionInfo
+    configOptions: list[ConfigOption]
+
+
+class UsageUpdated(TypedDict):
+    """Tokens so far."""
+
+    run: Usage
+    session: Usage
+    contextUsed: NotRequired[int]
+    contextSize: NotRequired[int]
+
+
+class WarningEvent(TypedDict):
+    """Something went wrong that did not end the run."""
+
+    kind: str
+    message: str
+    willRetry: NotRequired[bool]
+    attempt: NotRequired[int]
+
+
+class RunKeywords(TypedDict):
+    """RunParams, as far as it is given by keyword."""
+
+    runId: NotRequired[str]
+    middleware: NotRequired[list[MiddlewareEntry]]
+    whenBusy: NotRequired[Literal["reject", "queue", "steer"]]
+    stream: NotRequired[bool]
+    context: NotRequired[list[ContextItem]]
+    options: NotRequired[RunOptions]
+    responseFormat: NotRequired[Json]
+    properties: NotRequired[JsonObject]
+    functionInvocationKwargs: NotRequired[JsonObject]
+    clientKwargs: NotRequired[JsonObject]
+    timeoutMs: NotRequired[int]
+    workDoneToken: NotRequired[str | int]
+    partialResultToken: NotRequired[str | int]
+
+
+class OneOffKeywords(TypedDict):
+    """RunParams, as far as it is given by keyword."""
+
+    agent: NotRequired[str | AgentSpec]
+    runId: NotRequired[str]
+    middleware: NotRequired[list[MiddlewareEntry]]
+    stream: NotRequired[bool]
+    context: NotRequired[list[ContextItem]]
+    options: NotRequired[RunOptions]
+    responseFormat: NotRequired[Json]
+    properties: NotRequired[JsonObject]
+    functionInvocationKwargs: NotRequired[JsonObject]
+    clientKwargs: NotRequired[JsonObject]
+    timeoutMs: NotRequired[int]
+    workDoneToken: NotRequired[str | int]
+    partialResultToken: NotRequired[str | int]
+
+
+class ResumeKeywords(TypedDict):
+    """ResumeSessionParams, as far as it is given by keyword."""
+
+    replayFrom: NotRequired[ReplayFrom]
+    tools: NotRequired[list[HostTool]]
+    contextProviders: NotRequired[list[ProviderEntry]]
+    mcpServers: NotRequired[list[JsonObject]]
+
+
+class UpdateKeywords(TypedDict):
+    """UpdateSessionParams, as far as it is given by keyword."""
+
+    title: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+    archived: NotRequired[bool]
+    configOptions: NotRequired[JsonObject]
+    statePatch: NotRequired[JsonObject]
+    ifRevision: NotRequired[int]
+
+
+class ForkKeywords(TypedDict):
+    """ForkSessionParams, as far as it is given by keyword."""
+
+    throughRunId: NotRequired[str]
+    beforeRunId: NotRequired[str]
+    newSessionId: NotRequired[str]
+    ephemeral: NotRequired[bool]
+
+
+class StateKeywords(TypedDict):
+    """GetStateParams, as far as it is given by keyword."""
+
+    runId: NotRequired[str]
+    include: NotRequired[
+        list[Literal["session", "run", "queue", "providers", "state", "usage", "pending", "documents", "tools"]]
+    ]
+    ifRevision: NotRequired[int]
+
+
+class HistoryKeywords(TypedDict):
+    """GetHistoryParams, as far as it is given by keyword."""
+
+    cursor: NotRequired[str]
+    limit: NotRequired[int]
+    order: NotRequired[Literal["asc", "desc"]]
+    sources: NotRequired[list[str]]
+
+
+class EventsKeywords(TypedDict):
+    """GetEventsParams, as far as it is given by keyword."""
+
+    afterSeq: int
+    epoch: NotRequired[str]
+    limit: NotRequired[int]
+    types: NotRequired[list[str]]
+    waitMs: NotRequired[int]
+
+
+RunInput: TypeAlias = str | list[Message] | list[Block]
+"""Text, messages, or content blocks."""
