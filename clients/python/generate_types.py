@@ -72,12 +72,12 @@ class _Writer:
         self._parts: list[str] = []
 
     def source(self) -> str:
-        for name in self._types:
+        for name in (*self._aliases, *self._types):
             self._write(name)
         for name, (base, without) in KEYWORDS.items():
             shape: Schema = self._types[base]
             fields = {key: field for key, field in shape["properties"].items() if key not in without}
-            text = f"{base}, as far as it is given by keyword."
+            text = f"What of `{base}` is given by keyword."
             self._parts.append(self._class(name, {**shape, "properties": fields, "description": text}))
         run_input = self._annotation(self._types["RunParams"]["properties"]["input"])
         self._parts.append(f'RunInput: TypeAlias = {run_input}\n"""Text, messages, or content blocks."""\n')

@@ -34,6 +34,7 @@ from sidecar.agents.output import MessageWriter, Progress, new_message_id
 from sidecar.agents.pipeline import HookStats, Pipeline
 from sidecar.agents.plan import AgentPlan
 from sidecar.agents.sink import Draft, RunSink
+from sidecar.agents.steering import Steering
 from sidecar.agents.structured import parse_value
 from sidecar.errors import ModelBadStream
 
@@ -93,13 +94,12 @@ class Execution:
         stats: dict[str, HookStats],
     ) -> None:
         self.progress = Progress()
+        self.steering = Steering()
         self._plan = plan
         self._request = request
         self._models = models
         self._sink = sink
         self._client: ChatClient | None = None
-        self._steering: list[Message] = []
-        self._takes_steering = True
         self._context = SessionContext(
             session_id=context_session_id,
             input_messages=request.input_messages,
@@ -155,27 +155,11 @@ class Execution:
         """Give every provider that had begun the error and the partial text."""
         await self._pipeline.failed(error, self.progress.partial_text)
 
-    def steer(self, messages: Sequence[Message]) -> bool:
-        """Let input join the next model call. False: no model call will come any more."""
-        if self._takes_steering:
-            self._steering.extend(messages)
-        return self._takes_steering
-
-    def take_steering(self) -> tuple[Message, ...]:
-        """The input that has not joined a model call; it is the caller's now."""
-        taken = tuple(self._steering)
-        self._steering.clear()
-        return taken
-
-    def unsteer(self, messages: Sequence[Message]) -> None:
-        """Take input back that could not be stored."""
-        self._steering = [message for message in self._steering if message not in messages]
-
-    async def _join_steering(self) -> None:
-        joining = self.take_steering()
+    async def _join(self, joining: Sequence[Message]) -> None:
+        """Let input of the host's that came meanwhile stand behind what there is."""
         if joining:
             self.progress.transcript.extend(joining)
-            self._context.input_messages += joining
+            self._context.input_messages += tuple(joining)
             await self._sink.commit(*map(completed_draft, joining))
 
     async def _parse(self, schema: JsonObject) -> None:
@@ -190,10 +174,9 @@ class Execution:
         """Call the model until it answers without calls. This build offers no tools: each call gets an error result."""
         truncated = 0
         for _ in range(self._max_turns()):
-            await self._join_steering()
+            await self._join(await self.steering.take())
             finish, calls = await self._call(client, [*messages, *self.progress.transcript])
-            if not calls and not self._steering:
-                self._takes_steering = False
+            if not calls and await self.steering.end_if_empty():
                 return
             cut = bool(calls) and finish.reason == "length"
             truncated += cut
@@ -201,8 +184,7 @@ class Execution:
                 raise ModelBadStream("the model's tool calls were cut off by its output limit again and again")
             if calls:
                 await self._answer(calls, cut=cut)
-        await self._join_steering()
-        self._takes_steering = False
+        await self._join(await self.steering.end())
         await self._finish_without_calls(client, [*messages, *self.progress.transcript])
 
     def _max_turns(self) -> int:

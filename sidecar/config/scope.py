@@ -48,9 +48,7 @@ def process_keys(data: JsonObject) -> list[KeyPath]:
 
 def fixed_keys(before: Config, after: Config) -> list[KeyPath]:
     """The keys whose values differ and that a process takes up only when it starts."""
-    tables: list[KeyPath] = [
-        (name,) for name in _PROCESS_TABLES if getattr(before, name) != getattr(after, name)
-    ]
+    tables: list[KeyPath] = [(name,) for name in _PROCESS_TABLES if getattr(before, name) != getattr(after, name)]
     limits: list[KeyPath] = [
         ("limits", name)
         for name in sorted(_CONNECTION_LIMITS | _PROCESS_LIMITS)

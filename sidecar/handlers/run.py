@@ -71,6 +71,12 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
 async def _run_one_off(
     params: RunParams, request: TurnRequest, call: Call, services: Services
 ) -> RunResult | RunAccepted:
+    earlier = services.tickets.one_off_session(params.run_id) if params.run_id is not None else None
+    if earlier is not None and (session := services.sessions.find_open(earlier)) is not None:
+        known = await attach(session, params, request.payload_hash, call)
+        if known is not None:
+            return known
+        await services.sessions.drop_one_off(earlier)
     session = await services.sessions.create_one_off(params.agent)
     forgotten = services.tickets.remember_one_off(call.run_ticket.run_id, session.session_id)
     if forgotten is not None:

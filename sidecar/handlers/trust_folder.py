@@ -14,7 +14,7 @@ from sidecar.handlers.services import Call, Services
 async def trust_folder(params: TrustFolderParams, call: Call, services: Services) -> Empty:
     """Sessions that are opened from now on see it. A folder without a `sidecar.toml` has nothing to be trusted."""
     folder = Path(params.path)
-    if not folder.is_absolute() or "\0" in params.path:
+    if not folder.is_absolute():
         fault = {"path": "path", "message": "not absolute"}
         raise InvalidParams("path must be the absolute path of a folder", [fault])
     async with announced(services):

@@ -11,6 +11,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
+from pydantic import SecretStr
+
 from protocol.agents import RunOptions
 from providers.api.ports import CallRequested, ChatRequest, ChatUpdate, Finished, ModelTraits, TextDelta
 from sidecar.config.endpoints import EndpointConfig
@@ -112,7 +114,10 @@ class EmbeddedChat:
         if self._client is None or self._client[0] != address:
             if self._client is not None:
                 await self._client[1].aclose()
-            config = self._config.model_copy(update={"base_url": address.url, "api_key_secret": "key"})
+            # llama.cpp closes the connection after a streamed answer; one that is used again may find it closed.
+            config = self._config.model_copy(
+                update={"base_url": address.url, "api_key_secret": "key", "headers": {"Connection": SecretStr("close")}}
+            )
             endpoint = OpenAIEndpoint(self._endpoint_name, config, secrets={"key": address.key}, use_proxies=False)
             self._client = (address, endpoint)
         return self._client[1]

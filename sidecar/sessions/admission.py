@@ -4,21 +4,24 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from protocol.base import WireModel
+from protocol.base import JsonObject, WireModel
+from protocol.errors import WireError
 from protocol.messages import Usage
 from protocol.runs import RunAccepted, RunResult
+from protocol.sessions import WireWarning
 from sidecar.agents.sink import Draft
-from sidecar.errors import Overloaded, SessionBusy
+from sidecar.errors import Overloaded, SessionBusy, SidecarError
+from sidecar.sessions.event_log import is_lost
 from sidecar.sessions.ids import now
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.record import RunRecord
 from sidecar.sessions.run_results import run_result
+from sidecar.sessions.slot import Place
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.tickets import RunTicket, Tickets
 from sidecar.sessions.turn import Turn, TurnRequest
-from sidecar.sessions.views import stored_result
-from sidecar.stores.base import StoreError
+from sidecar.stores.base import StoreError, Unknown
 
 Accepted = Callable[[WireModel], None]
 
@@ -55,16 +58,7 @@ class Admission:
         self._accepted = accepted
 
     async def run(self, when_busy: str) -> RunResult | RunAccepted:
-        """Do what `_run` says, and tell who attends the run when it has ended."""
-        self._ticket.payload_hash = self._request.payload_hash
-        try:
-            return await self._run(when_busy)
-        finally:
-            self._ticket.recorded.set()
-            self._ticket.ended.set()
-
-    async def _run(self, when_busy: str) -> RunResult | RunAccepted:
-        """Run, now or later, by itself or as a part of the run under way.
+        """Run, now or later, by itself or as a part of the run under way; tell who attends the run how it ended.
 
         Args:
             when_busy: `reject`, `queue` or `steer`.
@@ -74,10 +68,29 @@ class Admission:
             Overloaded: too many runs wait already.
             SidecarError: the run failed.
         """
+        ticket = self._ticket
+        ticket.payload_hash = self._request.payload_hash
+        try:
+            result = await self._run(when_busy)
+            if isinstance(result, RunResult):
+                ticket.outcome = result
+        except StoreError as error:
+            ticket.outcome = storage_error(error, self._session.session_id)
+            raise ticket.outcome from error
+        except SidecarError as error:
+            ticket.outcome = error
+            raise
+        else:
+            return result
+        finally:
+            ticket.recorded.set()
+            ticket.ended.set()
+
+    async def _run(self, when_busy: str) -> RunResult | RunAccepted:
         session, ticket = self._session, self._ticket
         if session.slot.take(ticket):
             self._leave_lane()
-            return await self._turn()
+            return await self._take_turn(self._turn())
         holder = session.slot.holder
         if when_busy == "reject" or holder is None:
             waiting = len(session.slot.waiting)
@@ -88,24 +101,22 @@ class Admission:
                 return steered
             if session.slot.take(ticket):  # the run has ended meanwhile
                 self._leave_lane()
-                return await self._turn()
+                return await self._take_turn(self._turn())
         return await self._queue()
 
-    async def _turn(self) -> RunResult:
+    def _turn(self) -> Turn:
         request = replace(self._request, on_begun=self._say_running)
-        self._ticket.begun = True
+        models, setup = self._session.workspace.models, self._setup
         try:
-            turn = Turn(
-                self._session,
-                self._ticket,
-                request,
-                self._session.workspace.models,
-                self._setup.outlet,
-                keep_event_runs=self._setup.keep_event_runs,
+            return Turn(
+                self._session, self._ticket, request, models, setup.outlet, keep_event_runs=setup.keep_event_runs
             )
         except BaseException:
             self._session.slot.leave(self._ticket)
             raise
+
+    async def _take_turn(self, turn: Turn) -> RunResult:
+        self._ticket.begun = True
         self._session.turn = turn
         return await turn.run()
 
@@ -122,31 +133,51 @@ class Admission:
         place = session.slot.join(ticket)
         ticket.queued = True
         self._leave_lane()
+        try:
+            return await self._wait(place)
+        finally:
+            ticket.queued = False
+            session.slot.leave(ticket)
+
+    async def _wait(self, place: Place) -> RunResult:
+        session, ticket = self._session, self._ticket
         record = RunRecord(
             run_id=ticket.run_id, payload_hash=self._request.payload_hash, started_at=now(), status="queued"
         )
+        await self._record_place(place, record)
+        self._accepted = None
+        has_slot = await session.slot.turn_comes(ticket, place)
+        ticket.queued = False
+        if ticket.stop is not None or not has_slot:
+            return run_result(await self._end_unbegun(record), session.session_id, ())
+        turn: Turn | None = None
+        try:
+            await self._leave_out_known_input()
+            turn = self._turn()
+            return await self._take_turn(turn)
+        except (SidecarError, StoreError) as error:
+            if turn is None or not turn.begun:
+                told = storage_error(error, session.session_id) if isinstance(error, StoreError) else error
+                await self._end_unbegun(record, told)
+            raise
+
+    async def _record_place(self, place: Place, record: RunRecord) -> None:
+        """Store that the run waits: from here on it has exactly one end."""
+        session = self._session
         try:
             await asyncio.shield(
                 session.log.append(
-                    [Draft("run.queued", {"position": place})],
+                    [Draft("run.queued", {"position": place.position})],
                     [record.put()],
-                    run_id=ticket.run_id,
+                    run_id=record.run_id,
                     keep=False,
                     extra=self._request.event_extra,
-                    before_send=lambda last_seq: self._say_queued(place, last_seq),
+                    before_send=lambda last_seq: self._say_queued(place.position, last_seq),
                 )
             )
         except StoreError as error:
-            ticket.cancel()
-            await session.slot.turn_comes(ticket)
-            session.slot.leave(ticket)
-            raise storage_error(error, session.session_id) from error
-        self._accepted = None
-        has_slot = await session.slot.turn_comes(ticket)
-        ticket.queued = False
-        if has_slot:
-            return await self._turn()
-        return await self._end_unbegun(record)
+            session.lost = session.lost or is_lost(error) or isinstance(error, Unknown)
+            raise
 
     def _refuse_overload(self) -> None:
         setup = self._setup
@@ -155,30 +186,52 @@ class Admission:
         if sum(ticket.queued for ticket in setup.tickets) >= setup.max_queued_total:
             raise Overloaded(f"{setup.max_queued_total} runs wait already")
 
-    def _say_queued(self, place: int, last_seq: int) -> None:
+    def _say_queued(self, position: int, last_seq: int) -> None:
         self._ticket.recorded.set()
         if self._accepted is not None:
-            self._accepted(
-                RunAccepted(run_id=self._ticket.run_id, status="queued", queue_position=place, last_seq=last_seq)
-            )
+            run_id = self._ticket.run_id
+            self._accepted(RunAccepted(run_id=run_id, status="queued", queue_position=position, last_seq=last_seq))
 
-    async def _end_unbegun(self, record: RunRecord) -> RunResult:
-        """The run was stopped while it waited: it ends, and nothing of it is in the transcript."""
+    async def _leave_out_known_input(self) -> None:
+        """Runs that came before this one may have brought some of its messages."""
+        given = self._request.input_messages
+        if any(message.message_id is not None for message in given):
+            known = {message.message_id for message in await self._session.transcript.load(self._session.session_id)}
+            kept = tuple(message for message in given if message.message_id is None or message.message_id not in known)
+            self._request = replace(self._request, input_messages=kept)
+
+    async def _end_unbegun(self, record: RunRecord, error: SidecarError | None = None) -> RunRecord:
+        """The run was stopped while it waited, or could not begin: it ends, and nothing of it is in the transcript."""
         session, stop = self._session, self._ticket.stop or "cancelled"
-        status = "interrupted" if stop == "interrupted" else "cancelled"
-        ended = record.model_copy(update={"status": status, "stop_reason": stop, "ended_at": now()})
-        data = {"status": status, "stopReason": stop, "usage": Usage().wire(), "durationMs": 0}
+        status = "failed" if error is not None else "interrupted" if stop == "interrupted" else "cancelled"
+        told = error.wire() if error is not None else None
+        ended = record.model_copy(
+            update={
+                "status": status,
+                "stop_reason": "error" if error is not None else stop,
+                "ended_at": now(),
+                "error": WireError.model_validate(told) if told is not None else None,
+            }
+        )
+        data: JsonObject = {"status": status, "stopReason": ended.stop_reason, "usage": Usage().wire(), "durationMs": 0}
+        if told is not None:
+            data["error"] = told
+        warnings: tuple[WireWarning, ...] = ()
         try:
-            await session.log.append(
-                [Draft("run.completed", data)],
-                lambda last_seq: [ended.model_copy(update={"last_seq": last_seq}).put()],
-                run_id=record.run_id,
+            await asyncio.shield(
+                session.log.append(
+                    [Draft("run.completed", data)],
+                    lambda last_seq: [ended.model_copy(update={"last_seq": last_seq}).put()],
+                    run_id=record.run_id,
+                )
             )
-        except StoreError as error:
-            session.log.mute_backlog()
+        except StoreError as fault:
+            session.lost = session.lost or is_lost(fault)
+            session.log.mute_backlog(record.run_id)
             session.log.ephemeral("run.completed", data, record.run_id)
-            raise storage_error(error, session.session_id) from error
-        return run_result(ended.model_copy(update={"last_seq": session.log.seq}), session.session_id, ())
+            failure = storage_error(fault, session.session_id)
+            warnings = (WireWarning(kind=failure.kind, message=failure.message),)
+        return ended.model_copy(update={"last_seq": session.log.seq, "warnings": warnings})
 
     # ---- steering -------------------------------------------------------------------------------------------------
 
@@ -196,10 +249,10 @@ class Admission:
         self._leave_lane()
         if self._accepted is not None:
             return RunAccepted(run_id=turn.run_id, status="running", last_seq=self._session.log.seq)
-        return await attend(holder, self._ticket, self._session)
+        return await attend(holder, self._ticket)
 
 
-async def attend(live: RunTicket, ticket: RunTicket, session: OpenSession) -> RunResult:
+async def attend(live: RunTicket, ticket: RunTicket) -> RunResult:
     """Wait for a run that another request started; who attends it may also stop it.
 
     Raises:
@@ -213,8 +266,17 @@ async def attend(live: RunTicket, ticket: RunTicket, session: OpenSession) -> Ru
             live.cancel(ticket.stop)
         await ended
     finally:
+        ended.cancel()
         stopped.cancel()
-    try:
-        return await stored_result(session.store, session.session_id, live.run_id)
-    except StoreError as error:
-        raise storage_error(error, session.session_id) from error
+    return answer_of(live)
+
+
+def answer_of(ended: RunTicket) -> RunResult:
+    """What a run that has ended was answered.
+
+    Raises:
+        SidecarError: it failed.
+    """
+    if isinstance(ended.outcome, RunResult):
+        return ended.outcome
+    raise ended.outcome or SidecarError(f"run {ended.run_id!r} was cut off")

@@ -156,10 +156,11 @@ class EventLog:
         async with self._lock:
             await self._save_backlog()
 
-    def mute_backlog(self) -> None:
-        """What waits now belongs to a run whose end was told already: store it later, send it in replays only."""
+    def mute_backlog(self, run_id: str) -> None:
+        """The end of this run was told already: store what waits of it later, send that in replays only."""
         for pending in self._backlog:
-            pending.send = False
+            if any(event.run_id == run_id for event in pending.unit.events):
+                pending.send = False
 
     @property
     def lock(self) -> asyncio.Lock:

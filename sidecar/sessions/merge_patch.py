@@ -1,8 +1,8 @@
-"""RFC 7386 merge patches: how a host changes a part of the state bag. Pure."""
+"""How two writers of the state bag keep out of each other's way: RFC 7386 merge patches, and a three-way merge. Pure."""
 
 from typing import Any, cast
 
-from protocol.base import JsonObject
+from protocol.base import Json, JsonObject
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -16,3 +16,28 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             merged[key] = merge_patch(merged.get(key), value)
     return merged
+
+
+def carry_over(base: Json, ours: Json, theirs: Json) -> Json:
+    """`theirs` with what we have changed between `base` and `ours`, object by object. Where both changed, ours counts."""
+    if not (isinstance(base, dict) and isinstance(ours, dict) and isinstance(theirs, dict)):
+        return ours
+    before, mine = cast("JsonObject", base), cast("JsonObject", ours)
+    merged = {key: value for key, value in cast("JsonObject", theirs).items() if key in mine or key not in before}
+    for key, value in mine.items():
+        if key not in before:
+            merged[key] = carry_over({}, value, merged[key]) if key in merged else value
+        elif not _same(before[key], value):
+            merged[key] = carry_over(before[key], value, merged[key]) if key in merged else value
+    return merged
+
+
+def _same(one: Json, other: Json) -> bool:
+    """Equal as JSON: in Python `1 == True`."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        first, second = cast("JsonObject", one), cast("JsonObject", other)
+        return first.keys() == second.keys() and all(_same(value, second[key]) for key, value in first.items())
+    if isinstance(one, list) and isinstance(other, list):
+        left, right = cast("list[Json]", one), cast("list[Json]", other)
+        return len(left) == len(right) and all(map(_same, left, right))
+    return type(one) is type(other) and one == other

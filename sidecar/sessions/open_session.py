@@ -1,5 +1,6 @@
 """A session that this process owns: its record, its committed state, its agent and its event log."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from sidecar.agents.plan import AgentPlan, check_state
 from sidecar.agents.workspaces import Workspace
 from sidecar.errors import InvalidParams
 from sidecar.sessions.event_log import EventLog
+from sidecar.sessions.merge_patch import carry_over
 from sidecar.sessions.record import SessionRecord
 from sidecar.sessions.slot import RunSlot
 from sidecar.sessions.transcript import Transcript
@@ -48,6 +50,8 @@ class OpenSession:
         self.one_off = one_off
         self.stats: dict[str, HookStats] = {}
         self.slot = RunSlot()
+        self.changing = asyncio.Lock()
+        """Held from reading record or state to having stored what was made of it: no change undoes another."""
         self.turn: Turn | None = None
         """The run that has the slot, once it has begun."""
         self.lost = False
@@ -68,7 +72,9 @@ class OpenSession:
         return Session(self.session_id, state=self.state(), service_session_id=self.record.service_session_id)
 
     def changes(self, state: JsonObject, base: JsonObject) -> list[PutState]:
-        """The writes that carry over what has changed from `base` to `state`; other keys stay as they are by now.
+        """The writes that carry over what has changed from `base` to `state`; all else stays as it is by now.
+
+        An empty object is no news: a provider's corner is made when it is first looked at.
 
         Raises:
             ValueError: a value is no JSON.
@@ -78,9 +84,21 @@ class OpenSession:
             body = state_bytes(key, value)
             is_new = key not in base
             if (is_new and value != {}) or (not is_new and body != state_bytes(key, base[key])):
-                puts.append(PutState(key, body))
+                by_now = self._state.get(key)
+                merged = value if by_now is None else carry_over(base.get(key), value, from_json(by_now))
+                puts.append(PutState(key, state_bytes(key, merged)))
         puts.extend(PutState(key, None) for key in base if key not in state)
         return puts
+
+    def replacement(self, state: JsonObject) -> list[PutState]:
+        """The writes that make this the state.
+
+        Raises:
+            ValueError: a value is no JSON.
+        """
+        bodies = {key: state_bytes(key, value) for key, value in state.items()}
+        puts = [PutState(key, body) for key, body in bodies.items() if body != self._state.get(key)]
+        return [*puts, *(PutState(key, None) for key in self._state if key not in state)]
 
     def committed(self, puts: list[PutState]) -> None:
         """These writes are stored."""

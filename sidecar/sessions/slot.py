@@ -1,10 +1,20 @@
 """Who may run on a session: one run at a time, the others in a queue. Knows nothing of what a run does."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sidecar.sessions.tickets import RunTicket
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the queue."""
+
+    position: int
+    """1 for the run that is next."""
+    turn: asyncio.Future[None]
+    """Done when the session is this run's."""
 
 
 class RunSlot:
@@ -12,7 +22,7 @@ class RunSlot:
 
     def __init__(self) -> None:
         self._holder: RunTicket | None = None
-        self._waiting: deque[tuple[RunTicket, asyncio.Future[None]]] = deque()
+        self._waiting: dict[RunTicket, asyncio.Future[None]] = {}
 
     @property
     def holder(self) -> RunTicket | None:
@@ -22,7 +32,7 @@ class RunSlot:
     @property
     def waiting(self) -> Sequence[RunTicket]:
         """The runs that wait, the next one first."""
-        return tuple(ticket for ticket, _ in self._waiting)
+        return tuple(self._waiting)
 
     def take(self, ticket: RunTicket) -> bool:
         """Take the session, if nobody has it."""
@@ -31,33 +41,33 @@ class RunSlot:
         self._holder = ticket
         return True
 
-    def join(self, ticket: RunTicket) -> int:
-        """Queue up; the place, 1 for the next."""
-        self._waiting.append((ticket, asyncio.get_running_loop().create_future()))
-        return len(self._waiting)
+    def join(self, ticket: RunTicket) -> Place:
+        """Queue up behind the others."""
+        turn = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+        return Place(len(self._waiting), turn)
 
-    async def turn_comes(self, ticket: RunTicket) -> bool:
+    async def turn_comes(self, ticket: RunTicket, place: Place) -> bool:
         """Wait in the queue until the session is this run's, or until somebody wants the run to stop.
 
         Returns:
-            Whether the run has the session now.
+            Whether the run has the session now; if not, it has left the queue.
         """
-        turn = next(future for waiting, future in self._waiting if waiting is ticket)
         stopped = asyncio.create_task(ticket.stopped())
         try:
-            await asyncio.wait({turn, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({place.turn, stopped}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.cancel()
-            if not turn.done():
-                self._waiting = deque(entry for entry in self._waiting if entry[0] is not ticket)
-        return turn.done()
+            self._waiting.pop(ticket, None)
+        return place.turn.done()
 
     def leave(self, ticket: RunTicket) -> None:
-        """The run has ended: the session is the next one's."""
+        """The run has ended, or waits no longer: the session is the next one's. Again: no effect."""
+        self._waiting.pop(ticket, None)
         if self._holder is not ticket:
             return
         self._holder = None
         if self._waiting:
-            following, turn = self._waiting.popleft()
+            following = next(iter(self._waiting))
+            turn = self._waiting.pop(following)
             self._holder = following
             turn.set_result(None)

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from protocol.runs import RunResult
+from sidecar.errors import SidecarError
 from sidecar.sessions.ids import new_id
 
 StopKind = Literal["cancelled", "timeout", "interrupted"]
@@ -27,6 +29,10 @@ class RunTicket:
         self.recorded = asyncio.Event()
         """The run is stored, or has ended without that."""
         self.ended = asyncio.Event()
+        self.outcome: RunResult | SidecarError | None = None
+        """What it was answered, once it has ended."""
+        self.work_done_token: str | int | None = None
+        """By what the client names it in `window/workDoneProgress/cancel`."""
         self.stop: StopKind | None = None
         self._stopped = asyncio.Event()
 
@@ -51,9 +57,12 @@ class Tickets:
     def __iter__(self) -> Iterator[RunTicket]:
         return iter(tuple(self._live))
 
-    def register(self, session_id: str | None, run_id: str | None) -> RunTicket:
+    def register(
+        self, session_id: str | None, run_id: str | None, work_done_token: str | int | None = None
+    ) -> RunTicket:
         """A ticket for a run whose request has just been read."""
         ticket = RunTicket(session_id, run_id or new_id("run"))
+        ticket.work_done_token = work_done_token
         self._live[ticket] = None
         return ticket
 
@@ -72,6 +81,13 @@ class Tickets:
         ]
         return next((ticket for ticket in found if ticket.begun), found[0] if found else None)
 
+    def cancel_token(self, token: str | int) -> bool:
+        """Ask the runs with this work-done token to stop; whether there is one."""
+        found = [ticket for ticket in self._live if _same_token(ticket.work_done_token, token)]
+        for ticket in found:
+            ticket.cancel()
+        return bool(found)
+
     def remember_one_off(self, run_id: str, session_id: str) -> str | None:
         """Keep where a one-off run can be found; returns the session that is no longer kept for it."""
         self._one_off[run_id] = session_id
@@ -82,3 +98,8 @@ class Tickets:
     def one_off_session(self, run_id: str) -> str | None:
         """The throw-away session of a one-off run."""
         return self._one_off.get(run_id)
+
+
+def _same_token(ours: str | int | None, theirs: str | int) -> bool:
+    """String and number tokens differ, as ids do."""
+    return type(ours) is type(theirs) and ours == theirs

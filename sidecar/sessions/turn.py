@@ -4,12 +4,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
-from protocol.errors import WireError
-from protocol.messages import Message, Source, TextBlock
+from protocol.messages import Message, Source
 from protocol.runs import RunResult
 from protocol.sessions import WireWarning
 from sidecar.agents.runner import Execution, ModelSource, RunRequest, completed_draft
@@ -17,13 +16,15 @@ from sidecar.agents.sink import Draft
 from sidecar.errors import OwnershipLost, SidecarError
 from sidecar.sessions.event_log import is_lost
 from sidecar.sessions.ids import new_id, now
-from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.open_session import OpenSession, state_bytes
 from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.progress_mirror import ProgressMirror
 from sidecar.sessions.record import RunRecord
 from sidecar.sessions.run_results import merge_options, run_result
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.tickets import RunTicket, StopKind
+from sidecar.sessions.turn_record import End, completed_data, ended_record
+from sidecar.sessions.turn_record import stopped as stopped_by
 from sidecar.sessions.turn_sink import TurnSink
 from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
 from sidecar.telemetry import log_failure
@@ -57,12 +58,6 @@ class TurnRequest:
     partial_result_token: str | int | None = None
 
 
-class _End(NamedTuple):
-    status: str
-    stop_reason: str
-    error: SidecarError | None = None
-
-
 class Turn:
     """A run that has its session's slot. `run` is called once."""
 
@@ -79,7 +74,9 @@ class Turn:
         self.run_id = ticket.run_id
         self.payload_hash = request.payload_hash
         self.started_at = now()
-        self.done = asyncio.Event()
+        self.begun = False
+        """It is stored: it has exactly one end."""
+        self._settled = asyncio.Event()  # it has begun, or will not
         self._session = session
         self._ticket = ticket
         self._request = request
@@ -88,7 +85,7 @@ class Turn:
         self._clock = time.monotonic()
         self._mirror = ProgressMirror(outlet.notify, request.work_done_token, request.partial_result_token)
         self._sink = TurnSink(session.log, self.run_id, outlet, self._mirror, stream=request.stream)
-        self._input = tuple(self._stamped(message) for message in request.input_messages)
+        self._input = tuple(self._stamped(message, self.started_at) for message in request.input_messages)
         self._steered: tuple[Message, ...] = ()
         self._base = session.state()
         self._working = session.working_session()
@@ -130,16 +127,16 @@ class Turn:
             await self._begin()
             return await self._ended(await self._execute())
         finally:
+            self._settled.set()
             self._sink.close()
             self._session.turn = None
             self._session.slot.leave(self._ticket)
-            self.done.set()
 
     async def steer(self, messages: Sequence[Message], alias: RunRecord | None = None) -> bool:
         """Take input into the run while it works; it joins the next model call.
 
         Args:
-            messages: The input, without ids.
+            messages: The input, as a host sends it. A message that the session has already is left out.
             alias: Another run's record to store along: that run was taken into this one.
 
         Returns:
@@ -148,18 +145,29 @@ class Turn:
         Raises:
             StorageFailed: the input could not be stored, and does not join.
         """
-        stamped = tuple(self._stamped(message) for message in messages)
-        if not self._execution.steer(stamped):
+        await self._settled.wait()
+        if not self.begun:
             return False
-        before, self._steered = self._steered, (*self._steered, *stamped)
-        puts: list[Put] = [self._record().put(), *([alias.put()] if alias is not None else ())]
-        try:
+
+        async def store() -> Sequence[Message]:
+            joining = await self._new(messages)
+            steered = (*self._steered, *joining)
+            puts: list[Put] = [self._record(steered).put(), *([alias.put()] if alias is not None else ())]
             await asyncio.shield(self._session.log.append([], puts, run_id=self.run_id, keep=False))
+            self._steered = steered
+            return joining
+
+        try:
+            return await self._execution.steering.offer(store)
         except StoreError as error:
-            self._steered = before
-            self._execution.unsteer(stamped)
             raise storage_error(error, self._session.session_id) from error
-        return True
+
+    async def _new(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Those that neither the transcript nor this run has."""
+        session = self._session
+        stored = await session.transcript.load(session.session_id)
+        known = {message.message_id for message in (*stored, *self._input, *self._steered)}
+        return tuple(self._stamped(message, now()) for message in messages if message.message_id not in known - {None})
 
     async def _begin(self) -> None:
         """Store the run and its input: from here on it has exactly one end. No model call without that.
@@ -167,22 +175,27 @@ class Turn:
         Raises:
             StorageFailed: the store did not take it; nothing of the run exists.
         """
-        session, record = self._session, self._session.record
+        session = self._session
         await session.transcript.load(session.session_id)
-        first_seq = session.log.next_seq
-        starts = (*record.run_starts, first_seq)[-self._keep_event_runs :]
+        async with session.changing:
+            await self._store_begin()
+        self.begun = True
+        self._settled.set()
+        self._mirror.begin(session.plan.name)
+
+    async def _store_begin(self) -> None:
+        session, record = self._session, self._session.record
+        starts = (*record.run_starts, session.log.next_seq)[-self._keep_event_runs :]
         record = record.model_copy(update={"updated_at": self.started_at, "run_starts": starts})
         data: JsonObject = {"agent": session.plan.name}
         model = self._request.options.model or record.model or session.plan.model
         if model is not None:
             data["model"] = model
-        drafts = [Draft("run.started", data), *map(completed_draft, self._input)]
-        puts: list[Put] = [self._record().put(), record.put()]
         try:
             await asyncio.shield(
                 session.log.append(
-                    drafts,
-                    puts,
+                    [Draft("run.started", data), *map(completed_draft, self._input)],
+                    [self._record(()).put(), record.put()],
                     run_id=self.run_id,
                     prune_through=starts[0] - 1,
                     keep=False,
@@ -195,25 +208,24 @@ class Turn:
             session.lost = session.lost or is_lost(error) or isinstance(error, Unknown)
             raise storage_error(error, session.session_id) from error
         session.record = record
-        self._mirror.begin(session.plan.name)
 
-    async def _execute(self) -> _End:
+    async def _execute(self) -> End:
         """Let the agent work until it is done, fails, or is told to stop."""
         if self._ticket.stop is not None:
-            return _stopped(self._ticket.stop)
+            return stopped_by(self._ticket.stop)
         work = asyncio.create_task(self._execution.run(), name=f"run {self.run_id}")
         stop = await self._supervise(work)
         progress = self._execution.progress
         if work.done() and not work.cancelled():
             failure = work.exception()
             if failure is None or progress.answered:
-                return _End("completed", progress.stop_reason)
+                return End("completed", progress.stop_reason)
             return await self._failed(failure)
         if progress.answered:
             self._sink.warn("hooksStopped", "the run was told to stop while its afterRun hooks were working")
-            return _End("completed", progress.stop_reason)
+            return End("completed", progress.stop_reason)
         await self._tell_providers(RuntimeError(f"the run was stopped: {stop}"))
-        return _stopped(stop or "cancelled")
+        return stopped_by(stop or "cancelled")
 
     async def _supervise(self, work: asyncio.Task[None]) -> StopKind | None:
         """Wait for the work, a stop or the time limit; stop the work in the last two cases."""
@@ -235,18 +247,18 @@ class Turn:
             work.add_done_callback(_retrieve)
         return self._ticket.stop
 
-    async def _failed(self, failure: BaseException) -> _End:
+    async def _failed(self, failure: BaseException) -> End:
         error = failure if isinstance(failure, SidecarError) else SidecarError("internal error")
         if error is not failure:
             log_failure(f"run {self.run_id}", failure, error.error_id)
         if isinstance(error, OwnershipLost):
             self._session.lost = True
             self._sink.warnings.append(WireWarning(kind=error.kind, message=error.message))
-            return _End("interrupted", "interrupted")
+            return End("interrupted", "interrupted")
         error.fields.setdefault("session_id", self._session.session_id)
         error.fields.setdefault("run_id", self.run_id)
         await self._tell_providers(error)
-        return _End("failed", "error", error)
+        return End("failed", "error", error)
 
     async def _tell_providers(self, error: Exception) -> None:
         limit = FAILURE_HOOKS_S / (5 if self._ticket.stop == "interrupted" else 1)
@@ -255,47 +267,53 @@ class Turn:
         await asyncio.wait({hooks}, timeout=limit)
         hooks.cancel()
 
-    async def _ended(self, end: _End) -> RunResult:
+    async def _ended(self, end: End) -> RunResult:
         """Store the end, send it, and make the answer of it."""
-        session, progress = self._session, self._execution.progress
-        dropped = end.status == "failed"
-        changes = [] if dropped else self._state_changes()
-        record = session.record
-        revision, total = record.revision + bool(changes), record.usage + progress.meter.usage
-        run = self._record(end)
-        drafts = self._sink.take()
-        late = () if dropped else self._execution.take_steering()
-        drafts += map(completed_draft, late)
-        if changes:
-            drafts.append(Draft("state.changed", {"revision": revision, "keys": [change.key for change in changes]}))
-        usage = {"run": progress.meter.usage.wire(), "session": total.wire()}
-        drafts += [Draft("usage.updated", usage), Draft("run.completed", self._completed_data(end))]
-
-        def puts(last_seq: int) -> list[Put]:
-            hidden = [HideRun(self.run_id)] if dropped else []
-            record = session.record  # the host may have changed it meanwhile
-            session.record = record.model_copy(
-                update={
-                    "updated_at": now(),
-                    "usage": record.usage + progress.meter.usage,
-                    "revision": record.revision + bool(changes),
-                }
-            )
-            return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), session.record.put()]
-
-        await self._store_end(drafts, puts, end)
-        session.committed(changes)
-        if not dropped:
-            session.transcript.extend((*self._input, *progress.transcript, *late))
+        session = self._session
+        late = await self._execution.steering.end()
+        async with session.changing:
+            run = await self._store_all(end, () if end.status == "failed" else late)
         if end.error is not None:
             raise end.error
         return run_result(
             run.model_copy(update={"last_seq": session.log.seq, "warnings": tuple(self._sink.warnings)}),
             session.session_id,
-            self._output(),
+            tuple(self._execution.progress.messages),
         )
 
-    async def _store_end(self, drafts: list[Draft], puts: Callable[[int], list[Put]], end: _End) -> None:
+    async def _store_all(self, end: End, late: Sequence[Message]) -> RunRecord:
+        """The end, the state, and the input that came too late for a model call."""
+        session, progress = self._session, self._execution.progress
+        dropped = end.status == "failed"
+        changes = [] if dropped else self._state_changes()
+        before = session.record
+        record = before.model_copy(
+            update={
+                "updated_at": now(),
+                "usage": before.usage + progress.meter.usage,
+                "revision": before.revision + bool(changes),
+            }
+        )
+        run = self._ended_record(end)
+        drafts = [*self._sink.take(), *map(completed_draft, late)]
+        if changes:
+            data: JsonObject = {"revision": record.revision, "keys": [change.key for change in changes]}
+            drafts.append(Draft("state.changed", data))
+        usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
+        drafts += [Draft("usage.updated", usage), Draft("run.completed", self._completed_data(end))]
+
+        def puts(last_seq: int) -> list[Put]:
+            hidden = [HideRun(self.run_id)] if dropped else []
+            return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), record.put()]
+
+        session.record = record
+        await self._store_end(drafts, puts, end)
+        session.committed(changes)
+        if not dropped:
+            session.transcript.extend((*self._input, *progress.transcript, *late))
+        return run
+
+    async def _store_end(self, drafts: list[Draft], puts: Callable[[int], list[Put]], end: End) -> None:
         log = self._session.log
         try:
             if self._session.lost:
@@ -306,92 +324,56 @@ class Turn:
                 self._session.lost = self._session.lost or is_lost(error)
                 told = storage_error(error, self._session.session_id)
                 self._sink.warnings.append(WireWarning(kind=told.kind, message=told.message))
-            log.mute_backlog()
+            log.mute_backlog(self.run_id)
             log.ephemeral("run.completed", self._completed_data(end), self.run_id)
         self._mirror.end(end.status)
 
     def _state_changes(self) -> list[PutState]:
-        try:
-            return self._session.changes(self._working.state, self._base)
-        except ValueError as error:
-            self._sink.warn("stateDropped", f"what this run wrote to the state was dropped: {error}")
-            return []
+        state = dict(self._working.state)
+        for key, value in self._working.state.items():
+            try:
+                state_bytes(key, value)
+            except ValueError as error:
+                self._sink.warn("stateDropped", f"what this run wrote there was dropped: {error}")
+                state.pop(key)
+                state |= {key: self._base[key]} if key in self._base else {}
+        return self._session.changes(state, self._base)
 
-    def _completed_data(self, end: _End) -> JsonObject:
-        data: JsonObject = {
-            "status": end.status,
-            "stopReason": end.stop_reason,
-            "usage": self._execution.progress.meter.usage.wire(),
-            "durationMs": self._duration_ms(),
-        }
-        if end.error is not None:
-            data["error"] = end.error.wire()
-        return data
+    def _completed_data(self, end: End) -> JsonObject:
+        return completed_data(end, self._execution.progress, self._duration_ms())
 
-    def _record(self, end: _End | None = None) -> RunRecord:
-        progress = self._execution.progress
-        record = RunRecord(
+    def _record(self, steered: tuple[Message, ...]) -> RunRecord:
+        return RunRecord(
             run_id=self.run_id,
             payload_hash=self.payload_hash,
             started_at=self.started_at,
             input_ids=tuple(str(message.message_id) for message in self._input),
-            steered=self._steered,
-        )
-        if end is None:
-            return record
-        partial = self._partial() if end.status != "completed" else None
-        has_value = self._request.response_schema is not None and progress.value_error is None and progress.answered
-        return record.model_copy(
-            update={
-                "status": end.status,
-                "stop_reason": end.stop_reason,
-                "ended_at": now(),
-                "message_ids": tuple(str(message.message_id) for message in progress.messages),
-                "partial": partial,
-                "value": {"value": progress.value} if has_value else None,
-                "value_error": progress.value_error,
-                "usage": progress.meter.usage,
-                "duration_ms": self._duration_ms(),
-                "error": WireError.model_validate(end.error.wire()) if end.error else None,
-                "warnings": tuple(self._sink.warnings),
-            }
+            steered=steered,
         )
 
-    def _output(self) -> tuple[Message, ...]:
-        return tuple(self._execution.progress.messages)
-
-    def _partial(self) -> Message | None:
-        progress = self._execution.progress
-        if not progress.partial_text:
-            return None
-        return Message(
-            message_id=progress.partial_id,
-            role="assistant",
-            content=(TextBlock(text=progress.partial_text),),
-            author_name=self._session.plan.name,
-            source=Source(type="agent", source_id=self._session.plan.name),
-            run_id=self.run_id,
-            partial=True,
+    def _ended_record(self, end: End) -> RunRecord:
+        return ended_record(
+            self._record(self._steered),
+            end,
+            self._execution.progress,
+            agent=self._session.plan.name,
+            wants_value=self._request.response_schema is not None,
+            duration_ms=self._duration_ms(),
+            warnings=self._sink.warnings,
         )
 
-    def _stamped(self, message: Message) -> Message:
+    def _stamped(self, message: Message, created_at: str) -> Message:
         return message.model_copy(
             update={
                 "message_id": message.message_id or new_id("msg"),
                 "source": Source(type="external"),
                 "run_id": self.run_id,
-                "created_at": self.started_at,
+                "created_at": created_at,
             }
         )
 
     def _duration_ms(self) -> int:
         return round((time.monotonic() - self._clock) * 1000)
-
-
-def _stopped(kind: StopKind) -> _End:
-    if kind == "interrupted":
-        return _End("interrupted", "interrupted")
-    return _End("cancelled", kind)
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:

@@ -1,5 +1,8 @@
 """Changes that a host makes to an open session: title, labels, settings, state. One unit, whole or absent."""
 
+import asyncio
+from typing import Final
+
 from protocol.base import Json, JsonObject
 from protocol.sessions import UpdateSessionParams
 from sidecar.agents.plan import check_state
@@ -9,7 +12,9 @@ from sidecar.sessions.ids import now
 from sidecar.sessions.merge_patch import merge_patch
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.storage_errors import storage_error
-from sidecar.stores.base import Put, PutState, StoreError
+from sidecar.stores.base import PutState, StoreError
+
+MAX_SETTING_LENGTH: Final = 1024
 
 
 async def update(session: OpenSession, params: UpdateSessionParams) -> bool:
@@ -23,30 +28,29 @@ async def update(session: OpenSession, params: UpdateSessionParams) -> bool:
         InvalidParams: an option or a state is refused.
         StorageFailed: nothing was stored, nothing has changed.
     """
-    if params.if_revision is not None and params.if_revision != session.record.revision:
+    async with session.changing:
+        return await _update(session, params)
+
+
+async def _update(session: OpenSession, params: UpdateSessionParams) -> bool:
+    before = session.record
+    if params.if_revision is not None and params.if_revision != before.revision:
         raise RevisionConflict(
-            f"the session's revision is {session.record.revision}; read it again, then repeat the change",
-            session.record.revision,
+            f"the session's revision is {before.revision}; read it again, then repeat the change", before.revision
         )
     fields = {name: value for name in ("title", "metadata", "archived") if (value := getattr(params, name)) is not None}
     fields |= _settings(params.config_options or {})
     puts = _state_changes(session, params.state_patch)
-    if not puts and all(getattr(session.record, name) == value for name, value in fields.items()):
+    if not puts and all(getattr(before, name) == value for name, value in fields.items()):
         return False
-    before = session.record
-    changed = {"revision": before.revision + 1, "keys": [put.key for put in puts]}
+    record = before.model_copy(update={**fields, "updated_at": now(), "revision": before.revision + 1})
+    changed: JsonObject = {"revision": record.revision, "keys": [put.key for put in puts]}
     drafts = [Draft("state.changed", changed)] if puts else []
-
-    def writes(last_seq: int) -> list[Put]:
-        record = session.record  # a run that ends now may have changed it
-        session.record = record.model_copy(update={**fields, "updated_at": now(), "revision": record.revision + 1})
-        return [*puts, session.record.put()]
-
     try:
-        await session.log.append(drafts, writes, keep=False)
+        await asyncio.shield(session.log.append(drafts, [*puts, record.put()], keep=False))
     except StoreError as error:
-        session.record = before
         raise storage_error(error, session.session_id) from error
+    session.record = record
     session.committed(puts)
     return True
 
@@ -58,8 +62,8 @@ def _settings(options: JsonObject) -> dict[str, Json]:
             raise CapabilityRequired("modes", "config option 'mode'")
         if option not in ("model", "reasoningEffort"):
             raise _refused(option, "there is no such option; configOptions of the session names them")
-        if value is not None and not (isinstance(value, str) and value):
-            raise _refused(option, "must be a text, or null for the agent's own")
+        if value is not None and not (isinstance(value, str) and 0 < len(value) <= MAX_SETTING_LENGTH):
+            raise _refused(option, "must be a short text, or null for the agent's own")
         fields["model" if option == "model" else "reasoning_effort"] = value
     return fields
 
@@ -71,10 +75,9 @@ def _refused(option: str, why: str) -> InvalidParams:
 def _state_changes(session: OpenSession, patch: JsonObject | None) -> list[PutState]:
     if patch is None:
         return []
-    state = session.state()
-    patched = merge_patch(state, patch)
+    patched = merge_patch(session.state(), patch)
     check_state(patched, session.plan)
     try:
-        return session.changes(patched, state)
+        return session.replacement(patched)
     except ValueError as error:
         raise InvalidParams(str(error), [{"path": "statePatch", "message": str(error)}]) from None

@@ -163,9 +163,7 @@ async def test_a_host_passes_trust_on_and_withdraws_it(start_host: Any, reposito
     (repository / "sidecar.toml").write_text('[agents.coder]\nmodel = "scripted:echo"')
     host = await start_host(cwd=repository)
     untrusted = await host.create_session(agent="coder")
-    with pytest.raises(RpcError) as no_model:
-        await untrusted.run("hi")
-    assert no_model.value.kind == "modelNotFound"
+    assert "model" not in untrusted.opened["session"]
 
     assert await host.request("trustFolder", {"path": str(repository / "sub"), "trusted": True}) == {}
     trusted = await host.create_session(agent="coder")
@@ -193,7 +191,7 @@ async def test_trust_needs_an_absolute_path_and_a_folder_without_a_file_is_no_er
     start_host: Any, repository: Path
 ) -> None:
     host = await start_host()
-    for path in ("relative", "", "/nul\x00"):
+    for path in ("relative", ""):
         refused = await host.refusal("trustFolder", {"path": path, "trusted": True})
         assert refused.kind == "invalidParams", path
 
@@ -251,6 +249,7 @@ async def test_new_sessions_and_resumed_ones_take_up_what_is_read_again(start_ho
 async def test_a_broken_file_keeps_what_there_was(start_host: Any, home: Path) -> None:
     file = users(home, "[agents.a]")
     host = await start_host()
+    assert await agents(host) == ["default", "a"]
     file.write_text("\nnonsense = 1")
 
     refused = await host.refusal("reloadConfig")
@@ -274,6 +273,7 @@ async def test_a_sidecar_that_started_with_a_broken_file_recovers(start_host: An
 async def test_an_editor_that_says_its_configuration_changed_has_it_read_again(start_host: Any, home: Path) -> None:
     file = users(home, "[agents.a]")
     host = await start_host()
+    assert await agents(host) == ["default", "a"]
     file.write_text("[agents.b]")
 
     for _ in range(50):

@@ -93,6 +93,16 @@ async def test_an_id_names_one_session_ephemeral_or_not(start_host: Any, store: 
     assert (await session.run("hello"))["text"] == "hello"
 
 
+async def test_a_one_off_run_that_is_asked_for_again_is_not_done_again(start_host: Any, model: FakeModel) -> None:
+    host = await start_host(env=model.environment)
+    model.says("once", Stall(0.1), T("!"))
+    payload = {"input": "hi", "runId": "r"}
+    first = await host.request("run", payload)
+    assert await host.request("run", payload) == first
+    assert (await host.refusal("run", {**payload, "input": "other"})).kind == "idempotencyConflict"
+    assert len(model.requests) == 1
+
+
 async def test_a_refused_create_leaves_nothing_behind(host: FakeHost) -> None:
     for wrong in (
         {"agent": "nobody"},

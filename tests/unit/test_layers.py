@@ -1,6 +1,7 @@
 """The house's directions: who may import what, which packages there are, and that every method has its handler."""
 
 import ast
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ PACKAGES = {
     "sidecar": ROOT / "sidecar",
     "sidecar_client": ROOT / "clients" / "python" / "sidecar_client",
 }
+
+
+GENERATED = {PACKAGES["sidecar_client"] / "types.py"}
+"""Written by a program, for programs: as long as the contract is."""
 
 
 def sources() -> Iterator[Path]:
@@ -63,16 +68,12 @@ def test_pygls_and_lsprotocol_are_known_to_the_language_server_half_only() -> No
 
 
 def test_the_contract_imports_pydantic_and_the_standard_library_only() -> None:
-    import sys
-
     allowed = sys.stdlib_module_names | {"pydantic", "pydantic_core", "typing_extensions", "protocol"}
     for path in sorted(PACKAGES["protocol"].rglob("*.py")):
         assert imported(path) <= allowed, path.name
 
 
 def test_the_client_imports_the_standard_library_only() -> None:
-    import sys
-
     allowed = sys.stdlib_module_names | {"sidecar_client"}
     for path in sorted(PACKAGES["sidecar_client"].rglob("*.py")):
         assert imported(path) <= allowed, path.name
@@ -156,4 +157,4 @@ def test_a_file_says_on_its_first_line_what_it_is_and_stays_readable(path: Path)
     text = path.read_text(encoding="utf-8")
 
     assert text.startswith(('"""', 'r"""'))
-    assert text.count("\n") <= 500
+    assert text.count("\n") <= 500 or path in GENERATED

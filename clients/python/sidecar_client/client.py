@@ -1,47 +1,60 @@
-"""The client: one sidecar process, its sessions, and where each event goes. Sessions and runs are in `session`."""
+"""The client: one sidecar process, its sessions, and where each event goes. Sessions and runs have files of their own."""
 
 import asyncio
-import os
+import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Unpack, cast
 
-from sidecar_client.connection import Connection, NotificationHandler, RequestHandler, Tracer
-from sidecar_client.errors import SidecarClientError
-from sidecar_client.process import clean_environment, find_command
-from sidecar_client.session import OnEvent, Run, Session, finish
+from sidecar_client.connection import Call, NotificationHandler, Tracer
+from sidecar_client.errors import RpcError, SidecarClientError, SidecarDied
+from sidecar_client.handlers import Handlers, RequestHandler
+from sidecar_client.intake import Intake
+from sidecar_client.launch import Launch
+from sidecar_client.process import find_command
+from sidecar_client.reconnect import ATTEMPTS, PAUSE, OpenSessions
+from sidecar_client.run import OnEvent, Run, finish
+from sidecar_client.session import Session
 from sidecar_client.types import (
     CreateSessionParams,
-    GetStateParams,
+    GetStateResult,
     JsonObject,
-    OneOffParams,
-    ResumeSessionParams,
+    ListSessionsParams,
+    ListSessionsResult,
+    OneOffKeywords,
+    ResumeKeywords,
     RunEvent,
     RunInput,
     RunResult,
-    State,
+    SessionInfo,
+    StateKeywords,
 )
 
-PROTOCOL_VERSIONS: Final = (1,)
-CLIENT_ID: Final = "agent-sidecar-client"
 CLOSE_SECONDS: Final = 5.0
 """How long `close` waits for an orderly end before it kills."""
+_log = logging.getLogger(__name__)
 
 
 class SidecarClient:
-    """One sidecar process, ready for requests. Made by `start`.
+    """One sidecar, ready for requests. Made by `start`.
 
     Attributes:
         server: The answer of `initialize`.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, launch: Launch, *, reconnect: bool = False) -> None:
+        self.server: JsonObject = {}
+        self._launch = launch
+        self._reconnect = reconnect
+        self._notified: dict[str, NotificationHandler] = {"run/event": self._on_event}
+        self._connection = launch.connection(self._notified, self._on_end)
+        self._intake = Intake(lambda reading: self._connection.process.set_reading(reading))
+        self._sessions = OpenSessions()
         self._runs: dict[str, Run] = {}
         self._listeners: list[OnEvent] = []
-        self.server: JsonObject = {}
-        connection.on_notification("run/event", self._on_event)
+        self._revival: asyncio.Task[None] | None = None
+        self._closing = False
 
     @classmethod
     @asynccontextmanager
@@ -53,7 +66,8 @@ class SidecarClient:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         options: JsonObject | None = None,
-        handlers: Mapping[str, RequestHandler] | None = None,
+        handlers: Handlers | Mapping[str, RequestHandler] | None = None,
+        reconnect: bool = False,
         on_stderr: Callable[[str], None] | None = None,
         trace: Tracer | None = None,
     ) -> "AsyncGenerator[SidecarClient, None]":
@@ -66,6 +80,10 @@ class SidecarClient:
             env: Environment variables, on top of this process's.
             options: Keys of `initializationOptions.sidecar`: `features`, `config`, `secrets`, …
             handlers: Method → what answers it, for requests that the sidecar sends.
+            reconnect: Whether to start a new process where one dies, and to go on in it: sessions that were opened
+                through this client are resumed, the events that were missed come once and in order, and an unanswered
+                run of a session gets its answer, `interrupted` if it was under way; it is never run twice. Other
+                requests that were under way, one-off runs among them, raise `SidecarDied` all the same.
             on_stderr: Called with each line that the sidecar writes to stderr.
             trace: Shown every message in both directions.
 
@@ -73,9 +91,18 @@ class SidecarClient:
             SidecarDied: The sidecar cannot be started, or ended at once.
             RpcError: It refused `initialize`.
         """
-        client = cls(Connection(handlers=handlers, on_stderr=on_stderr, trace=trace))
+        launch = Launch(
+            command=command or [*find_command(), "serve", *arguments],
+            cwd=cwd,
+            env=env,
+            options=options or {},
+            handlers=cast("Mapping[str, RequestHandler]", handlers or {}),
+            on_stderr=on_stderr,
+            trace=trace,
+        )
+        client = cls(launch, reconnect=reconnect)
         try:
-            await client._open(command or [*find_command(), "serve", *arguments], cwd, env, options or {})
+            client.server = await launch.open(client._connection)
             yield client
         finally:
             await client.close()
@@ -93,15 +120,20 @@ class SidecarClient:
     async def request(self, method: str, params: JsonObject | None = None) -> Any:
         """Send any request of the contract, and wait for its result. Cancelling the wait cancels the request.
 
+        Sessions that are opened this way are not resumed by `reconnect`.
+
         Raises:
             RpcError: The sidecar answered with an error.
             SidecarDied: It ended before it answered.
         """
-        return await self._connection.request(method, params)
+        if self._revival is not None:
+            await asyncio.shield(self._revival)
+        with self._intake.waited_for():
+            return await self._connection.request(method, params)
 
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
         """Have `handler` called with the params of such notifications. For `run/event` see `on_event`."""
-        self._connection.on_notification(method, handler)
+        self._notified[method] = handler
 
     def on_event(self, listener: OnEvent) -> None:
         """Have `listener` called with every event of every session, replayed ones included."""
@@ -113,17 +145,37 @@ class SidecarClient:
         Raises:
             RpcError: It was refused.
         """
-        return Session(self, await self.request("createSession", {**params}))
+        return await self._open_session("createSession", {**params})
 
-    async def resume_session(self, session_id: str, **params: Unpack[ResumeSessionParams]) -> Session:
+    async def resume_session(self, session_id: str, **params: Unpack[ResumeKeywords]) -> Session:
         """Open a stored session. Replayed events go to the listeners of `on_event`.
 
         Raises:
             RpcError: There is no such session, or another process owns it.
         """
-        return Session(self, await self.request("resumeSession", {**params, "sessionId": session_id}))
+        return await self._open_session("resumeSession", {**params, "sessionId": session_id})
 
-    def stream(self, run_input: RunInput, **params: Unpack[OneOffParams]) -> Run:
+    async def list_sessions(self, **params: Unpack[ListSessionsParams]) -> ListSessionsResult:
+        """A page of the stored sessions, newest first."""
+        return await self.request("listSessions", {**params})
+
+    async def delete_session(self, session_id: str) -> None:
+        """Remove a session and all that belongs to it; harmless if there is none."""
+        await self.request("deleteSession", {"sessionId": session_id})
+        self.session_closed(session_id)
+
+    async def export_session(self, session_id: str) -> JsonObject:
+        """The whole session as one document. A long one needs `maxMessageBytes` among the `options` of `start`."""
+        answer = await self.request("exportSession", {"sessionId": session_id})
+        return answer["document"]
+
+    async def import_session(self, document: JsonObject, session_id: str | None = None) -> SessionInfo:
+        """Make a session out of an exported document, under the id in it or another one."""
+        named = {} if session_id is None else {"newSessionId": session_id}
+        answer = await self.request("importSession", {"document": document, **named})
+        return answer["session"]
+
+    def stream(self, run_input: RunInput, **params: Unpack[OneOffKeywords]) -> Run:
         """Start a one-off run, without a session; iterate over what this returns for the events.
 
         Raises:
@@ -132,7 +184,7 @@ class SidecarClient:
         return self.start_run({**params, "input": run_input})
 
     async def run(
-        self, run_input: RunInput, on_event: OnEvent | None = None, **params: Unpack[OneOffParams]
+        self, run_input: RunInput, on_event: OnEvent | None = None, **params: Unpack[OneOffKeywords]
     ) -> RunResult:
         """A one-off run, without a session. Cancelling it cancels the run.
 
@@ -142,7 +194,7 @@ class SidecarClient:
         """
         return await finish(self.stream(run_input, **params), on_event)
 
-    async def get_state(self, **params: Unpack[GetStateParams]) -> State:
+    async def get_state(self, **params: Unpack[StateKeywords]) -> GetStateResult:
         """Look at the sidecar itself; a session has a `get_state` of its own."""
         return await self.request("getState", {**params})
 
@@ -152,11 +204,15 @@ class SidecarClient:
         Raises:
             SidecarDied: The sidecar has ended.
         """
-        run_id: str = params.get("runId") or uuid.uuid4().hex
-        call = self._connection.call("run", {**params, "runId": run_id})
-        run = self._runs[run_id] = Run(run_id, call)
-        call.answer.add_done_callback(lambda _: self._forget(run))
+        run = Run({**params, "runId": params.get("runId") or uuid.uuid4().hex}, self._intake)
+        if self._revival is None:
+            self._send(run)
+        self._runs[run.run_id] = run
         return run
+
+    def session_closed(self, session_id: str) -> None:
+        """Called by a session that was closed: it is not to be resumed."""
+        self._sessions.closed(session_id)
 
     def kill(self) -> None:
         """End the sidecar at once, by SIGKILL."""
@@ -168,6 +224,11 @@ class SidecarClient:
 
     async def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Shut the sidecar down in order; kill it if that takes longer than `timeout` seconds. May be called twice."""
+        self._closing = True
+        if self._revival is not None:
+            self._revival.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._revival
         process = self._connection.process
         if not process.pid:
             return
@@ -184,30 +245,32 @@ class SidecarClient:
             process.kill()
         await process.wait()
 
-    async def _open(
-        self, command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, options: JsonObject
-    ) -> None:
-        await self._connection.open(command, cwd=cwd, env=clean_environment(env))
-        ours: JsonObject = {
-            "protocolVersions": list(PROTOCOL_VERSIONS),
-            "clientId": CLIENT_ID,
-            "features": {},
-            **options,
-        }
-        self.server = await self.request(
-            "initialize",
-            {
-                "processId": os.getpid(),
-                "rootUri": None,
-                "capabilities": {},
-                "clientInfo": {"name": CLIENT_ID},
-                "initializationOptions": {"sidecar": ours | options},
-            },
-        )
-        self._connection.notify("initialized")
+    async def _open_session(self, method: str, params: JsonObject) -> Session:
+        answer = await self.request(method, params)
+        self._sessions.opened(params, answer)
+        return Session(self, answer)
+
+    # ---- runs and their events ------------------------------------------------------------------------------------
+
+    def _send(self, run: Run) -> None:
+        call = self._connection.call("run", run.params)
+        run.sent(call)
+        call.answer.add_done_callback(lambda _: self._take_answer(run, call))
+
+    def _take_answer(self, run: Run, call: Call) -> None:
+        error = call.answer.exception()
+        if isinstance(error, SidecarDied) and self._revival is not None and run.params.get("sessionId"):
+            return  # the new process will answer
+        self._settle(run, None if error else call.answer.result(), error)
+
+    def _settle(self, run: Run, result: RunResult | None, error: BaseException | None) -> None:
+        for run_id in [known for known, its_run in self._runs.items() if its_run is run]:
+            del self._runs[run_id]
+        run.settle(result, error)
 
     def _on_event(self, params: JsonObject) -> None:
         event = cast("RunEvent", params)
+        self._sessions.saw(event)
         run = self._run_of(event)
         if run is not None:
             run.push(event)
@@ -222,6 +285,60 @@ class SidecarClient:
             self._runs[run_id] = run
         return run
 
-    def _forget(self, run: Run) -> None:
-        for run_id in [known for known, its_run in self._runs.items() if its_run is run]:
-            del self._runs[run_id]
+    # ---- a new process --------------------------------------------------------------------------------------------
+
+    def _on_end(self) -> None:
+        if self._reconnect and self.server and not self._closing and self._revival is None:
+            self._revival = asyncio.create_task(self._revive())
+
+    async def _revive(self) -> None:
+        """Go on in a new process; where that cannot be had, every run that waits for it ends with the reason."""
+        death = self._connection.process.death()
+        try:
+            with self._intake.waited_for():
+                for attempt in range(ATTEMPTS):
+                    await asyncio.sleep(PAUSE * attempt)
+                    _log.warning("%s; starting a new one", str(death).partition("\n")[0])
+                    try:
+                        await self._start_again()
+                    except SidecarClientError as error:
+                        self._connection.process.kill()
+                        death = error if isinstance(error, SidecarDied) else SidecarDied(f"no new sidecar: {error}")
+                    else:
+                        return
+        finally:
+            self._revival = None
+            for run in {*self._runs.values()}:
+                if self._connection.ended:
+                    self._settle(run, None, death)
+
+    async def _start_again(self) -> None:
+        """Start, resume every session, and send again what has no answer.
+
+        Raises:
+            SidecarClientError: It did not come that far.
+        """
+        self._connection = self._launch.connection(self._notified, self._on_end)
+        self.server = await self._launch.open(self._connection)
+        refused: dict[str, RpcError] = {}
+        for session_id, params in self._sessions.resumptions().items():
+            try:
+                await self._resume(session_id, params)
+            except RpcError as error:
+                refused[session_id] = error
+                self._sessions.closed(session_id)
+        for run in dict.fromkeys(self._runs.values()):
+            session_id = run.params.get("sessionId")
+            if session_id in refused:
+                self._settle(run, None, refused[session_id])
+            elif session_id or not run.was_sent:
+                self._send(run)
+
+    async def _resume(self, session_id: str, params: JsonObject) -> None:
+        try:
+            await self._connection.request("resumeSession", params)
+        except RpcError as error:
+            if error.kind != "cursorExpired":
+                raise
+            params = {key: value for key, value in params.items() if key != "replayFrom"}
+            self._sessions.skip_to(session_id, await self._connection.request("resumeSession", params))

@@ -3,20 +3,19 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from sidecar_client.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
+from sidecar_client.handlers import RequestHandler
 from sidecar_client.process import SidecarProcess
 from sidecar_client.types import JsonObject
 
 Direction: TypeAlias = Literal["sent", "received"]
 Tracer: TypeAlias = Callable[[Direction, JsonObject], None]
 """Is shown every message, before it is written or handled."""
-RequestHandler: TypeAlias = Callable[[JsonObject], Awaitable[Any]]
-"""Answers a reverse request: takes its params, returns its result, or raises `RpcError`."""
 NotificationHandler: TypeAlias = Callable[[JsonObject], None]
 
 CANCEL_REQUEST: Final = "$/cancelRequest"
@@ -59,6 +58,8 @@ class Connection:
 
     Args:
         handlers: Method → what answers it, for requests that the sidecar sends. Others are answered "method not found".
+        notified: Method → what is called with the params of each such notification, in the order of arrival.
+        on_end: Called once, when the process is gone or has closed its output and every call has failed with that.
         on_stderr: Called with each line that the process writes to stderr.
         trace: Shown every message in both directions.
     """
@@ -66,14 +67,17 @@ class Connection:
     def __init__(
         self,
         *,
-        handlers: Mapping[str, RequestHandler] | None = None,
+        handlers: Mapping[str, RequestHandler],
+        notified: Mapping[str, NotificationHandler],
+        on_end: Callable[[], None],
         on_stderr: Callable[[str], None] | None = None,
         trace: Tracer | None = None,
     ) -> None:
         self.process = SidecarProcess(self._on_line, self._on_end, on_stderr)
-        self._handlers = dict(handlers or {})
+        self._handlers = handlers
+        self._notified = notified
+        self._when_ended = on_end
         self._trace = trace
-        self._notified: dict[str, NotificationHandler] = {}
         self._ids = count(1)
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._answering: dict[str | int, asyncio.Future[Any]] = {}
@@ -90,10 +94,6 @@ class Connection:
             SidecarDied: The command cannot be started.
         """
         await self.process.start(command, cwd=cwd, env=env)
-
-    def on_notification(self, method: str, handler: NotificationHandler) -> None:
-        """Have `handler` called with the params of each such notification, in the order of arrival."""
-        self._notified[method] = handler
 
     def call(self, method: str, params: JsonObject | None = None) -> Call:
         """Send a request, without waiting for anything.
@@ -218,3 +218,4 @@ class Connection:
                 answer.set_exception(self.process.death())
         for work in list(self._answering.values()):
             work.cancel()
+        self._when_ended()

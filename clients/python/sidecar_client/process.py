@@ -135,6 +135,16 @@ class SidecarProcess(asyncio.SubprocessProtocol):
         """Wait until the child has read most of what was written."""
         await self._writable.wait()
 
+    def set_reading(self, reading: bool) -> None:
+        """Stop or go on reading the child's stdout. After its exit what is left is read in any case."""
+        pipe = self._transport.get_pipe_transport(_STDOUT) if self._transport else None
+        if not isinstance(pipe, asyncio.ReadTransport) or pipe.is_closing():
+            return
+        if reading or _EXIT not in self._alive:
+            pipe.resume_reading()
+        else:
+            pipe.pause_reading()
+
     def close_stdin(self) -> None:
         """Tell the child that nothing more will come."""
         stdin = self._transport.get_pipe_transport(0) if self._transport else None
@@ -180,6 +190,8 @@ class SidecarProcess(asyncio.SubprocessProtocol):
         """Called by asyncio."""
         if self._transport is not None:
             self._returncode = self._transport.get_returncode()
+        self._alive.discard(_EXIT)
+        self.set_reading(True)
         self._lost(_EXIT)
 
     def pause_writing(self) -> None:

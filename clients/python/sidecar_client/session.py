@@ -1,96 +1,29 @@
-"""What a client does with one session: run, cancel, look in. A `Run` is one run in progress."""
+"""What a client does with one session: run, steer, cancel, look in, fork. The run itself is in `run`."""
 
-import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from sidecar_client.run import OnEvent, Run, finish
 from sidecar_client.types import (
     CancelRunResult,
-    GetHistoryParams,
-    GetStateParams,
-    History,
+    EventsKeywords,
+    ForkKeywords,
+    GetEventsResult,
+    GetHistoryResult,
+    GetStateResult,
+    HistoryKeywords,
     JsonObject,
-    RunEvent,
     RunInput,
-    RunParams,
+    RunKeywords,
     RunResult,
     SessionInfo,
-    State,
+    StateKeywords,
+    SteerRunResult,
+    UpdateKeywords,
+    UpdateSessionResult,
 )
 
 if TYPE_CHECKING:
     from sidecar_client.client import SidecarClient
-    from sidecar_client.connection import Call
-
-OnEvent = Callable[[RunEvent], None]
-
-
-class Run:
-    """A run in progress: an asynchronous iterator of its events that ends with its answer.
-
-    Events wait here until they are read. A failed run raises its `RpcError` at the end of the iteration, and from
-    `result`.
-
-    Attributes:
-        run_id: The run's id.
-    """
-
-    def __init__(self, run_id: str, call: "Call") -> None:
-        self.run_id = run_id
-        self._call = call
-        self._events: asyncio.Queue[RunEvent | None] = asyncio.Queue()
-        call.answer.add_done_callback(self._end)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> RunEvent:
-        event = await self._events.get()
-        if event is not None:
-            return event
-        self._events.put_nowait(None)  # the end stays the end, however often it is asked for
-        self._call.answer.result()
-        raise StopAsyncIteration
-
-    async def result(self) -> RunResult:
-        """Wait for the answer to `run`.
-
-        Raises:
-            RpcError: The run failed, or was refused.
-            SidecarDied: The sidecar ended first.
-        """
-        return await asyncio.shield(self._call.answer)
-
-    def cancel(self) -> None:
-        """Stop the run. Its result then comes with status `cancelled`, unless it had ended already."""
-        if not self._call.answer.done():
-            self._call.cancel()
-
-    def push(self, event: RunEvent) -> None:
-        """Add an event; called by the client in the order of arrival."""
-        self._events.put_nowait(event)
-
-    def _end(self, answer: "asyncio.Future[Any]") -> None:
-        if not answer.cancelled():
-            answer.exception()  # marks it as seen: the end of the iteration, or `result`, raises it
-        self._events.put_nowait(None)
-
-
-async def finish(run: Run, on_event: OnEvent | None = None) -> RunResult:
-    """See a run through. Cancelling this wait cancels the run.
-
-    Raises:
-        RpcError: The run failed, or was refused.
-        SidecarDied: The sidecar ended first.
-    """
-    try:
-        async for event in run:
-            if on_event is not None:
-                on_event(event)
-        return await run.result()
-    except BaseException:
-        run.cancel()
-        raise
 
 
 class Session:
@@ -111,7 +44,7 @@ class Session:
         """The session as it was when it was opened."""
         return self.opened["session"]
 
-    def stream(self, run_input: RunInput, **params: Unpack[RunParams]) -> Run:
+    def stream(self, run_input: RunInput, **params: Unpack[RunKeywords]) -> Run:
         """Start a run; iterate over what this returns for the events.
 
         Raises:
@@ -119,7 +52,9 @@ class Session:
         """
         return self._client.start_run({**params, "sessionId": self.session_id, "input": run_input})
 
-    async def run(self, run_input: RunInput, on_event: OnEvent | None = None, **params: Unpack[RunParams]) -> RunResult:
+    async def run(
+        self, run_input: RunInput, on_event: OnEvent | None = None, **params: Unpack[RunKeywords]
+    ) -> RunResult:
         """Run, and wait for the result; `on_event` is called with each event in order. Cancelling it cancels the run.
 
         Raises:
@@ -133,14 +68,33 @@ class Session:
         named = {} if run_id is None else {"runId": run_id}
         return await self._client.request("cancelRun", {"sessionId": self.session_id, **named})
 
-    async def get_state(self, **params: Unpack[GetStateParams]) -> State:
+    async def steer(self, run_input: RunInput, run_id: str) -> SteerRunResult:
+        """Add input to a run under way; it joins the run's next model call."""
+        params = {"sessionId": self.session_id, "expectedRunId": run_id, "input": run_input}
+        return await self._client.request("steerRun", params)
+
+    async def get_state(self, **params: Unpack[StateKeywords]) -> GetStateResult:
         """Look at the session; works during a run."""
         return await self._client.request("getState", {**params, "sessionId": self.session_id})
 
-    async def get_history(self, **params: Unpack[GetHistoryParams]) -> History:
+    async def get_history(self, **params: Unpack[HistoryKeywords]) -> GetHistoryResult:
         """A page of the transcript."""
         return await self._client.request("getHistory", {**params, "sessionId": self.session_id})
+
+    async def get_events(self, **params: Unpack[EventsKeywords]) -> GetEventsResult:
+        """A page of stored events after a cursor."""
+        return await self._client.request("getEvents", {**params, "sessionId": self.session_id})
+
+    async def update(self, **params: Unpack[UpdateKeywords]) -> UpdateSessionResult:
+        """Change settings, labels or state. What is left out stays as it is."""
+        return await self._client.request("updateSession", {**params, "sessionId": self.session_id})
+
+    async def fork(self, **params: Unpack[ForkKeywords]) -> SessionInfo:
+        """Make a new session out of this one; `resume_session` opens it here."""
+        answer = await self._client.request("forkSession", {**params, "sessionId": self.session_id})
+        return answer["session"]
 
     async def close(self) -> None:
         """Close the session in the sidecar; what is stored stays."""
         await self._client.request("closeSession", {"sessionId": self.session_id})
+        self._client.session_closed(self.session_id)

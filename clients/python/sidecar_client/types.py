@@ -13,6 +13,165 @@ JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, as it came or as it will be sent."""
 
 
+class TextBlock(TypedDict):
+    """Plain text."""
+
+    type: NotRequired[Literal["text"]]
+    text: str
+
+
+class MediaBlock(TypedDict):
+    """An image or a sound, inline."""
+
+    type: Literal["image", "audio"]
+    data: str
+    mimeType: str
+
+
+class ResourceLinkBlock(TypedDict):
+    """A pointer to something; never opened or fetched by the sidecar."""
+
+    type: NotRequired[Literal["resource_link"]]
+    uri: str
+    name: str
+    title: NotRequired[str]
+    description: NotRequired[str]
+    mimeType: NotRequired[str]
+    size: NotRequired[int]
+
+
+class EmbeddedResource(TypedDict):
+    """A resource's contents: exactly one of `text` and `blob` (base64)."""
+
+    uri: str
+    mimeType: NotRequired[str]
+    text: NotRequired[str]
+    blob: NotRequired[str]
+
+
+class ResourceBlock(TypedDict):
+    """A resource with its contents."""
+
+    type: NotRequired[Literal["resource"]]
+    resource: EmbeddedResource
+
+
+class ReasoningBlock(TypedDict):
+    """What a model said to itself."""
+
+    type: NotRequired[Literal["reasoning"]]
+    text: str
+
+
+class FunctionCallBlock(TypedDict):
+    """A model's wish to call a tool."""
+
+    type: NotRequired[Literal["functionCall"]]
+    callId: str
+    name: str
+    arguments: JsonObject
+    rawArguments: NotRequired[str]
+
+
+class FunctionResultBlock(TypedDict):
+    """The one result of a call."""
+
+    type: NotRequired[Literal["functionResult"]]
+    callId: str
+    content: "list[Block]"
+    structuredContent: NotRequired[Json]
+    isError: NotRequired[bool]
+
+
+class ApprovalRequestBlock(TypedDict):
+    """A call that waits for a person's decision."""
+
+    type: NotRequired[Literal["approvalRequest"]]
+    requestId: str
+    callId: str
+    name: str
+    arguments: JsonObject
+
+
+class ApprovalResponseBlock(TypedDict):
+    """A person's decision on a recorded request."""
+
+    type: NotRequired[Literal["approvalResponse"]]
+    requestId: str
+    approved: bool
+    message: NotRequired[str]
+
+
+class Usage(TypedDict):
+    """Tokens of one or more model calls."""
+
+    inputTokens: NotRequired[int]
+    outputTokens: NotRequired[int]
+    cachedInputTokens: NotRequired[int]
+    reasoningTokens: NotRequired[int]
+    estimated: NotRequired[bool]
+
+
+class UsageBlock(TypedDict):
+    """Tokens of the model call that made the message."""
+
+    type: NotRequired[Literal["usage"]]
+    usage: Usage
+
+
+class ErrorBlock(TypedDict):
+    """An error that is part of the conversation."""
+
+    type: NotRequired[Literal["error"]]
+    kind: str
+    message: str
+
+
+class UnknownBlock(TypedDict):
+    """A block of a type that this version does not know: kept and passed on, never sent to a model."""
+
+    type: str
+
+
+Block: TypeAlias = (
+    TextBlock
+    | MediaBlock
+    | ResourceLinkBlock
+    | ResourceBlock
+    | ReasoningBlock
+    | FunctionCallBlock
+    | FunctionResultBlock
+    | ApprovalRequestBlock
+    | ApprovalResponseBlock
+    | UsageBlock
+    | ErrorBlock
+    | UnknownBlock
+)
+
+
+class ReplayNone(TypedDict):
+    """No replay."""
+
+    type: NotRequired[Literal["none"]]
+
+
+class ReplayStart(TypedDict):
+    """Replay every event that is kept."""
+
+    type: Literal["start"]
+
+
+class ReplaySeq(TypedDict):
+    """Replay what came after a cursor."""
+
+    type: Literal["seq"]
+    seq: int
+    epoch: str
+
+
+ReplayFrom: TypeAlias = ReplayNone | ReplayStart | ReplaySeq
+
+
 class ActiveRun(TypedDict):
     """A run in progress."""
 
@@ -170,25 +329,6 @@ class AgentSpec(TypedDict):
     harness: NotRequired[bool | JsonObject]
 
 
-class ApprovalRequestBlock(TypedDict):
-    """A call that waits for a person's decision."""
-
-    type: NotRequired[Literal["approvalRequest"]]
-    requestId: str
-    callId: str
-    name: str
-    arguments: JsonObject
-
-
-class ApprovalResponseBlock(TypedDict):
-    """A person's decision on a recorded request."""
-
-    type: NotRequired[Literal["approvalResponse"]]
-    requestId: str
-    approved: bool
-    message: NotRequired[str]
-
-
 class CancelParams(TypedDict):
     """`$/cancelRequest`: string and number ids differ."""
 
@@ -262,16 +402,6 @@ class CreateSessionParams(TypedDict):
     metadata: NotRequired[JsonObject]
 
 
-class Usage(TypedDict):
-    """Tokens of one or more model calls."""
-
-    inputTokens: NotRequired[int]
-    outputTokens: NotRequired[int]
-    cachedInputTokens: NotRequired[int]
-    reasoningTokens: NotRequired[int]
-    estimated: NotRequired[bool]
-
-
 class SessionInfo(TypedDict):
     """A session in a few lines."""
 
@@ -330,25 +460,8 @@ class DocumentState(TypedDict):
     languageId: NotRequired[str]
 
 
-class EmbeddedResource(TypedDict):
-    """A resource's contents: exactly one of `text` and `blob` (base64)."""
-
-    uri: str
-    mimeType: NotRequired[str]
-    text: NotRequired[str]
-    blob: NotRequired[str]
-
-
 class Empty(TypedDict):
     """No fields."""
-
-
-class ErrorBlock(TypedDict):
-    """An error that is part of the conversation."""
-
-    type: NotRequired[Literal["error"]]
-    kind: str
-    message: str
 
 
 class ErrorData(TypedDict):
@@ -384,96 +497,6 @@ class ForkSessionParams(TypedDict):
     beforeRunId: NotRequired[str]
     newSessionId: NotRequired[str]
     ephemeral: NotRequired[bool]
-
-
-class FunctionCallBlock(TypedDict):
-    """A model's wish to call a tool."""
-
-    type: NotRequired[Literal["functionCall"]]
-    callId: str
-    name: str
-    arguments: JsonObject
-    rawArguments: NotRequired[str]
-
-
-class TextBlock(TypedDict):
-    """Plain text."""
-
-    type: NotRequired[Literal["text"]]
-    text: str
-
-
-class MediaBlock(TypedDict):
-    """An image or a sound, inline."""
-
-    type: Literal["image", "audio"]
-    data: str
-    mimeType: str
-
-
-class ResourceLinkBlock(TypedDict):
-    """A pointer to something; never opened or fetched by the sidecar."""
-
-    type: NotRequired[Literal["resource_link"]]
-    uri: str
-    name: str
-    title: NotRequired[str]
-    description: NotRequired[str]
-    mimeType: NotRequired[str]
-    size: NotRequired[int]
-
-
-class ResourceBlock(TypedDict):
-    """A resource with its contents."""
-
-    type: NotRequired[Literal["resource"]]
-    resource: EmbeddedResource
-
-
-class ReasoningBlock(TypedDict):
-    """What a model said to itself."""
-
-    type: NotRequired[Literal["reasoning"]]
-    text: str
-
-
-class UsageBlock(TypedDict):
-    """Tokens of the model call that made the message."""
-
-    type: NotRequired[Literal["usage"]]
-    usage: Usage
-
-
-class UnknownBlock(TypedDict):
-    """A block of a type that this version does not know: kept and passed on, never sent to a model."""
-
-    type: str
-
-
-Block: TypeAlias = (
-    TextBlock
-    | MediaBlock
-    | ResourceLinkBlock
-    | ResourceBlock
-    | ReasoningBlock
-    | FunctionCallBlock
-    | "FunctionResultBlock"
-    | ApprovalRequestBlock
-    | ApprovalResponseBlock
-    | UsageBlock
-    | ErrorBlock
-    | UnknownBlock
-)
-
-
-class FunctionResultBlock(TypedDict):
-    """The one result of a call."""
-
-    type: NotRequired[Literal["functionResult"]]
-    callId: str
-    content: list[Block]
-    structuredContent: NotRequired[Json]
-    isError: NotRequired[bool]
 
 
 class GetEventsParams(TypedDict):
@@ -836,29 +859,6 @@ class ReloadConfigResult(TypedDict):
     warnings: list[WireWarning]
 
 
-class ReplayNone(TypedDict):
-    """No replay."""
-
-    type: NotRequired[Literal["none"]]
-
-
-class ReplaySeq(TypedDict):
-    """Replay what came after a cursor."""
-
-    type: Literal["seq"]
-    seq: int
-    epoch: str
-
-
-class ReplayStart(TypedDict):
-    """Replay every event that is kept."""
-
-    type: Literal["start"]
-
-
-ReplayFrom: TypeAlias = ReplayNone | ReplayStart | ReplaySeq
-
-
 class ResumeSessionParams(TypedDict):
     """Open a stored session in this process, and replay."""
 
@@ -1104,7 +1104,7 @@ class WarningEvent(TypedDict):
 
 
 class RunKeywords(TypedDict):
-    """RunParams, as far as it is given by keyword."""
+    """What of `RunParams` is given by keyword."""
 
     runId: NotRequired[str]
     middleware: NotRequired[list[MiddlewareEntry]]
@@ -1122,7 +1122,7 @@ class RunKeywords(TypedDict):
 
 
 class OneOffKeywords(TypedDict):
-    """RunParams, as far as it is given by keyword."""
+    """What of `RunParams` is given by keyword."""
 
     agent: NotRequired[str | AgentSpec]
     runId: NotRequired[str]
@@ -1140,7 +1140,7 @@ class OneOffKeywords(TypedDict):
 
 
 class ResumeKeywords(TypedDict):
-    """ResumeSessionParams, as far as it is given by keyword."""
+    """What of `ResumeSessionParams` is given by keyword."""
 
     replayFrom: NotRequired[ReplayFrom]
     tools: NotRequired[list[HostTool]]
@@ -1149,7 +1149,7 @@ class ResumeKeywords(TypedDict):
 
 
 class UpdateKeywords(TypedDict):
-    """UpdateSessionParams, as far as it is given by keyword."""
+    """What of `UpdateSessionParams` is given by keyword."""
 
     title: NotRequired[str]
     metadata: NotRequired[JsonObject]
@@ -1160,7 +1160,7 @@ class UpdateKeywords(TypedDict):
 
 
 class ForkKeywords(TypedDict):
-    """ForkSessionParams, as far as it is given by keyword."""
+    """What of `ForkSessionParams` is given by keyword."""
 
     throughRunId: NotRequired[str]
     beforeRunId: NotRequired[str]
@@ -1169,7 +1169,7 @@ class ForkKeywords(TypedDict):
 
 
 class StateKeywords(TypedDict):
-    """GetStateParams, as far as it is given by keyword."""
+    """What of `GetStateParams` is given by keyword."""
 
     runId: NotRequired[str]
     include: NotRequired[
@@ -1179,7 +1179,7 @@ class StateKeywords(TypedDict):
 
 
 class HistoryKeywords(TypedDict):
-    """GetHistoryParams, as far as it is given by keyword."""
+    """What of `GetHistoryParams` is given by keyword."""
 
     cursor: NotRequired[str]
     limit: NotRequired[int]
@@ -1188,7 +1188,7 @@ class HistoryKeywords(TypedDict):
 
 
 class EventsKeywords(TypedDict):
-    """GetEventsParams, as far as it is given by keyword."""
+    """What of `GetEventsParams` is given by keyword."""
 
     afterSeq: int
     epoch: NotRequired[str]

@@ -1,0 +1,61 @@
+"""How a sidecar is started and greeted, so that the same can be done again for a new process. Keeps nothing."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar_client.connection import Connection, NotificationHandler, Tracer
+from sidecar_client.handlers import RequestHandler, features_of
+from sidecar_client.process import clean_environment
+from sidecar_client.types import JsonObject
+
+PROTOCOL_VERSIONS: Final = (1,)
+CLIENT_ID: Final = "agent-sidecar-client"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Everything that starting takes."""
+
+    command: Sequence[str]
+    cwd: str | None
+    env: Mapping[str, str] | None
+    options: JsonObject
+    """Keys of `initializationOptions.sidecar`; they win over this client's own."""
+    handlers: Mapping[str, RequestHandler]
+    on_stderr: Callable[[str], None] | None
+    trace: Tracer | None
+
+    def connection(self, notified: Mapping[str, NotificationHandler], on_end: Callable[[], None]) -> Connection:
+        """A connection that is not open yet."""
+        return Connection(
+            handlers=self.handlers, notified=notified, on_end=on_end, on_stderr=self.on_stderr, trace=self.trace
+        )
+
+    async def open(self, connection: Connection) -> JsonObject:
+        """Start the process and initialize it; gives the answer of `initialize`.
+
+        Raises:
+            SidecarDied: It cannot be started, or ended at once.
+            RpcError: It refused `initialize`.
+        """
+        await connection.open(self.command, cwd=self.cwd, env=clean_environment(self.env))
+        ours: JsonObject = {
+            "protocolVersions": list(PROTOCOL_VERSIONS),
+            "clientId": CLIENT_ID,
+            "features": features_of(self.handlers),
+            **self.options,
+        }
+        answer = await connection.request(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "rootUri": None,
+                "capabilities": {},
+                "clientInfo": {"name": CLIENT_ID},
+                "initializationOptions": {"sidecar": ours},
+            },
+        )
+        connection.notify("initialized")
+        return answer

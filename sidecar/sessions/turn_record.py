@@ -1,0 +1,85 @@
+"""What is told and stored of a turn's end: the event's data and the run's record, from how far it came. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from protocol.base import JsonObject
+from protocol.errors import WireError
+from protocol.messages import Message, Source, TextBlock
+from protocol.sessions import WireWarning
+from sidecar.agents.output import Progress
+from sidecar.errors import SidecarError
+from sidecar.sessions.ids import now
+from sidecar.sessions.record import RunRecord
+from sidecar.sessions.tickets import StopKind
+
+
+class End(NamedTuple):
+    """How a turn ended."""
+
+    status: str
+    stop_reason: str
+    error: SidecarError | None = None
+
+
+def stopped(kind: StopKind) -> End:
+    """The end of a turn that somebody wanted to stop."""
+    if kind == "interrupted":
+        return End("interrupted", "interrupted")
+    return End("cancelled", kind)
+
+
+def completed_data(end: End, progress: Progress, duration_ms: int) -> JsonObject:
+    """The data of `run.completed`."""
+    data: JsonObject = {
+        "status": end.status,
+        "stopReason": end.stop_reason,
+        "usage": progress.meter.usage.wire(),
+        "durationMs": duration_ms,
+    }
+    if end.error is not None:
+        data["error"] = end.error.wire()
+    return data
+
+
+def ended_record(
+    record: RunRecord,
+    end: End,
+    progress: Progress,
+    *,
+    agent: str,
+    wants_value: bool,
+    duration_ms: int,
+    warnings: Sequence[WireWarning],
+) -> RunRecord:
+    """The record of a turn that has ended."""
+    has_value = wants_value and progress.value_error is None and progress.answered
+    return record.model_copy(
+        update={
+            "status": end.status,
+            "stop_reason": end.stop_reason,
+            "ended_at": now(),
+            "message_ids": tuple(str(message.message_id) for message in progress.messages),
+            "partial": _partial(progress, agent, record.run_id) if end.status != "completed" else None,
+            "value": {"value": progress.value} if has_value else None,
+            "value_error": progress.value_error,
+            "usage": progress.meter.usage,
+            "duration_ms": duration_ms,
+            "error": WireError.model_validate(end.error.wire()) if end.error else None,
+            "warnings": tuple(warnings),
+        }
+    )
+
+
+def _partial(progress: Progress, agent: str, run_id: str) -> Message | None:
+    if not progress.partial_text:
+        return None
+    return Message(
+        message_id=progress.partial_id,
+        role="assistant",
+        content=(TextBlock(text=progress.partial_text),),
+        author_name=agent,
+        source=Source(type="agent", source_id=agent),
+        run_id=run_id,
+        partial=True,
+    )
