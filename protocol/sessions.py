@@ -218,6 +218,7 @@ class ForkSessionParams(Params):
     """Keep only what came before this run."""
     new_session_id: SessionId | None = None
     ephemeral: bool | None = None
+    """Default: as the source."""
 
 
 class SessionResult(WireModel):

@@ -14,7 +14,7 @@ from protocol.lifecycle import InitializeParams
 from protocol.version import PROTOCOL_VERSIONS
 from sidecar.agents.workspaces import Workspaces
 from sidecar.config.load import Sources, combine, read_sources
-from sidecar.config.model import Config
+from sidecar.config.model import Config, LoggingConfig
 from sidecar.errors import ProtocolVersionUnsupported, SidecarError
 from sidecar.handlers.services import Documents, ServerFacts, Services
 from sidecar.handshake import Inherited, initialize_result
@@ -75,7 +75,7 @@ def _loop_factory() -> Any:
 
 async def _serve(options: ServeOptions, start: Inherited) -> int:
     sources, config, config_error = _load(options)
-    configure_logging(config.logging.level, config.logging.file)
+    _log_to(config.logging)
     if config_error is not None:
         LOGGER.error("%s", config_error.message)
     limits = config.limits
@@ -108,6 +108,15 @@ def _load(options: ServeOptions) -> tuple[Sources | None, Config, SidecarError |
         return sources, combine(sources).config, None
     except SidecarError as error:
         return None, Config(), error
+
+
+def _log_to(logging: LoggingConfig) -> None:
+    """A log file that cannot be opened must not end the process: the log is on stderr then."""
+    try:
+        configure_logging(logging.level, logging.file)
+    except OSError as error:
+        configure_logging(logging.level)
+        LOGGER.warning("%s cannot be opened, so the log is here: %s", logging.file, error.strerror)
 
 
 def _read(options: ServeOptions, initialization: JsonObject | None) -> Sources:
@@ -153,7 +162,8 @@ def start_services(
         LOGGER.warning("%s", warning.message)
     config = workspaces.of_process()
     if config.logging != workspaces.base.loaded.config.logging:
-        configure_logging(config.logging.level, config.logging.file)
+        _log_to(config.logging)
+    max_message_bytes = (block.max_message_bytes if block else None) or config.limits.max_outbound_bytes
     services = build_services(
         config,
         workspaces,
@@ -165,13 +175,14 @@ def start_services(
         opted_out=frozenset((block.opt_out_events or ()) if block else ()),
     )
     services.sessions.default_cwd = workspaces.folder
+    services.page_bytes = min(services.page_bytes, max_message_bytes // 2)
     return Started(
         result=initialize_result(raw, instance_id),
         services=services,
         events=events,
         process_id=params.process_id,
         is_editor=bool(params.capabilities.get("textDocument") or params.capabilities.get("workspace")),
-        max_message_bytes=(block.max_message_bytes if block else None) or config.limits.max_outbound_bytes,
+        max_message_bytes=max_message_bytes,
     )
 
 
@@ -229,6 +240,7 @@ def build_services(
             max_queued=config.limits.max_queued_runs,
             max_queued_total=config.limits.max_queued_runs_total,
         ),
+        page_bytes=config.limits.page_bytes,
         config_error=config_error,
     )
 

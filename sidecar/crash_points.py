@@ -7,7 +7,29 @@ it comes through the named point for the n-th time.
 import itertools
 import os
 import signal
-from typing import Final
+from typing import Final, Literal, get_args
+
+Point = Literal[
+    "store.migrate.before",
+    "store.migrate.after",
+    "store.commit.before",
+    "store.commit.after",
+    "session.create.before",
+    "session.create.after",
+    "recovery.before",
+    "recovery.after",
+    "run.begin.before",
+    "run.begin.after",
+    "run.end.before",
+    "run.end.after",
+    "event.sent.before",
+    "event.sent.after",
+    "answer.before",
+    "answer.after",
+]
+"""Before and after: what changes the store, a unit's events on their way to the client, an answer."""
+
+POINTS: Final[tuple[Point, ...]] = get_args(Point)
 
 
 def _armed() -> tuple[str, int] | None:
@@ -21,7 +43,7 @@ _ARMED: Final = _armed()
 _passes: Final = itertools.count(1)
 
 
-def reached(name: str) -> None:
+def reached(name: Point) -> None:
     """Say that the process has come to a named point: before or after a durable write, an effect, an answer."""
     if _ARMED is not None and name == _ARMED[0] and next(_passes) == _ARMED[1]:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -23,7 +23,7 @@ ALIASES: Final = {"Block": ("MessageCompleted", "content"), "ReplayFrom": ("Resu
 
 KEYWORDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "RunKeywords": ("RunParams", ("sessionId", "agent", "input", "wait")),
-    "OneOffKeywords": ("RunParams", ("sessionId", "input", "wait", "whenBusy")),
+    "OneOffKeywords": ("RunParams", ("sessionId", "input", "wait")),
     "ResumeKeywords": ("ResumeSessionParams", ("sessionId",)),
     "UpdateKeywords": ("UpdateSessionParams", ("sessionId",)),
     "ForkKeywords": ("ForkSessionParams", ("sessionId",)),

@@ -57,7 +57,6 @@ class AgentPlan:
 class SessionSettings:
     """What a session adds to its agent."""
 
-    model: str | None = None
     instructions: str | None = None
     context_providers: tuple[ProviderEntry, ...] = ()
 
@@ -100,7 +99,7 @@ def make_plan(
     return AgentPlan(
         name=agent.name,
         instructions=tuple(text for text in (spec.instructions, settings.instructions) if text),
-        model=settings.model or spec.model,
+        model=spec.model,
         options=options,
         max_turns=options.max_turns or spec.max_turns or max_turns,
         after_run_order=spec.after_run_order or "reverse",

@@ -31,9 +31,13 @@ class CommandError(Exception):
         self.code = code
 
 
-def shared_options() -> argparse.ArgumentParser:
-    """The options that every command takes; they go on to the server that it starts."""
-    parser = argparse.ArgumentParser(add_help=False)
+def shared_options(*, again: bool = False) -> argparse.ArgumentParser:
+    """The options that every command takes; they go on to the server that it starts.
+
+    Args:
+        again: For a command's own subcommands, where what stood before the subcommand must last.
+    """
+    parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS if again else None)
     group = parser.add_argument_group("server")
     group.add_argument("--config", metavar="FILE", help="a configuration file, over the user's and the project's")
     group.add_argument("--store", metavar="SPEC", help="where sessions are kept: sqlite:PATH or memory")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sidecar_client import RpcError, Session, SidecarClient
-from sidecar_client.types import JsonObject
+from sidecar_client.types import AgentSpec, JsonObject
 
 from .command import Arguments, Command, CommandError, serve_arguments
 from .output import Output, stdout
@@ -41,7 +41,7 @@ converse, so its replies are of no use. For those point the demo at a better one
 or, for any OpenAI-compatible server, set OPENAI_BASE_URL as well."""
 
 
-def agent(model: str) -> JsonObject:
+def agent(model: str) -> AgentSpec:
     """The demo's agent: friendly, and with a structured memory for name and age."""
     return {
         "instructions": "You are a friendly assistant. Always address the user by their name.",

@@ -9,12 +9,14 @@ from typing import Final
 from protocol.version import VERSION
 from sidecar_client import SidecarClientError
 
-from . import config, demo, doctor, output, run, schema, serve, setup, trust
+from . import chat, config, demo, doctor, output, run, schema, serve, sessions, setup, trust
 from .command import Command, CommandError, shared_options
 
 COMMANDS: Final[tuple[Command, ...]] = (
     serve.COMMAND,
     run.COMMAND,
+    chat.COMMAND,
+    sessions.COMMAND,
     demo.COMMAND,
     setup.COMMAND,
     doctor.COMMAND,

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
@@ -40,6 +41,19 @@ class Output:
 
             self.console.print(Text(_CONTROL.sub("", text), style=style), end="")
         self._stream.flush()
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Write a table; where no terminal is, the rows alone, with tabs between the cells."""
+        if self.console is None:
+            self.write("".join("\t".join(cells) + "\n" for cells in rows))
+            return
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table(*columns, box=None, pad_edge=False, header_style="bold")
+        for cells in rows:
+            grid.add_row(*(Text(_CONTROL.sub("", cell)) for cell in cells))
+        self.console.print(grid, soft_wrap=False)
 
 
 def _terminal(stream: TextIO) -> "Console":

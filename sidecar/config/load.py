@@ -22,11 +22,12 @@ from .project import Project, find_project, read_project
 from .references import dangling_references
 from .scope import connection_keys
 from .unavailable import unavailable_keys
-from .untrusted import admitted, named
+from .untrusted import admitted, named, shortened
 
 DEFAULT: Final = "default"
 
 _MOST_TOLD: Final = 20
+_LONGEST_WARNING: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def combine(sources: Sources, project: Project | None = None) -> Loaded:
         read, warnings = _read_untrusted(sources, project)
         return _combined(sources, read, warnings)
     except ConfigInvalid as error:
-        why = "; ".join(error.message.splitlines())
+        why = shortened("; ".join(error.message.splitlines()), _LONGEST_WARNING)
         return _combined(sources, None, (f"{why}; nothing of this project's file counts",))
 
 

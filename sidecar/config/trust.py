@@ -54,15 +54,18 @@ def read_trust() -> Trusted:
     path = trust_file()
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            reason = _suspicious(os.fstat(descriptor))
+            if reason is not None:
+                return _unusable(path, reason)
+            with open(descriptor, "rb", closefd=False) as stream:
+                content = stream.read(MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return Trusted({})
     except OSError as error:
         return _unusable(path, error.strerror or type(error).__name__)
-    with open(descriptor, "rb") as stream:
-        reason = _suspicious(os.fstat(descriptor))
-        if reason is not None:
-            return _unusable(path, reason)
-        content = stream.read(MAX_BYTES + 1)
     try:
         document = _Document.model_validate_json(content)
     except ValidationError:

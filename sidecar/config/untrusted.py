@@ -9,6 +9,7 @@ from .keypath import KeyPath, as_table, dotted
 
 _ADMITTED: Final = frozenset({"description", "instructions", "options"})
 _MOST_NAMED: Final = 20
+_LONGEST_NAME: Final = 100
 
 
 def admitted(data: JsonObject, defined: Collection[str]) -> tuple[JsonObject, list[KeyPath]]:
@@ -37,9 +38,14 @@ def admitted(data: JsonObject, defined: Collection[str]) -> tuple[JsonObject, li
 
 def named(ignored: Collection[KeyPath]) -> str:
     """The keys in one short line."""
-    first = [dotted(path) for path in list(ignored)[:_MOST_NAMED]]
+    first = [shortened(dotted(path), _LONGEST_NAME) for path in list(ignored)[:_MOST_NAMED]]
     more = f" and {len(ignored) - _MOST_NAMED} more" if len(ignored) > _MOST_NAMED else ""
     return ", ".join(first) + more
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut where it is longer than a message may be."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _counting(agent: JsonObject) -> dict[str, Json]:

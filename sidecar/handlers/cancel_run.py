@@ -3,8 +3,9 @@
 from protocol.runs import CancelRunParams, CancelRunResult
 from sidecar.errors import SessionLocked
 from sidecar.handlers.services import Call, Services
+from sidecar.sessions.record import RunRecord
 from sidecar.sessions.storage_errors import storage_error
-from sidecar.sessions.views import find_run
+from sidecar.sessions.views import find_joined_run
 from sidecar.stores.base import Missing, StoreError
 
 
@@ -20,24 +21,30 @@ async def cancel_run(params: CancelRunParams, call: Call, services: Services) ->
         return CancelRunResult(status="cancelling")
     if params.run_id is None:
         return CancelRunResult(status="notRunning")
-    return CancelRunResult(status="alreadyFinished" if await _is_known(params, services) else "notRunning")
+    run = await _stored(params.session_id, params.run_id, services)
+    if run is None:
+        return CancelRunResult(status="notRunning")
+    joined = services.tickets.find(params.session_id, run.run_id)  # another one, if it was taken in there
+    if joined is None:
+        return CancelRunResult(status="alreadyFinished")
+    joined.cancel()
+    return CancelRunResult(status="cancelling")
 
 
-async def _is_known(params: CancelRunParams, services: Services) -> bool:
-    run_id = str(params.run_id)
-    session_id = params.session_id or services.tickets.one_off_session(run_id)
+async def _stored(session_id: str | None, run_id: str, services: Services) -> RunRecord | None:
+    session_id = session_id or services.tickets.one_off_session(run_id)
     if session_id is None:
-        return False
+        return None
     session = services.sessions.find_open(session_id)
     store = session.store if session is not None else await services.sessions.stores.durable()
     try:
-        run = await find_run(store, session_id, run_id)
+        run = await find_joined_run(store, session_id, run_id)
         if run is not None and not run.ended and session is None:
             owner = (await store.load(session_id)).owner
             if owner is not None:
                 raise SessionLocked(session_id, owner.pid, owner.since)
     except Missing:
-        return False
+        return None
     except StoreError as error:
         raise storage_error(error, session_id) from error
-    return run is not None
+    return run

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from protocol.sessions import CreateSessionParams, CreateSessionResult
+from sidecar.crash_points import reached
 from sidecar.errors import CapabilityRequired
 from sidecar.handlers.payload import payload_hash
 from sidecar.handlers.refusals import check_cwd
@@ -27,7 +28,9 @@ async def create_session(params: CreateSessionParams, call: Call, services: Serv
         if getattr(params, field):
             raise CapabilityRequired(feature, f"createSession with {field!r}")
     check_cwd(params.cwd)
+    reached("session.create.before")
     opened = await services.sessions.create(params, payload_hash(call.raw, SUPPLIED_AGAIN))
+    reached("session.create.after")
     return answer(opened, await services.model_names(opened.session))
 
 

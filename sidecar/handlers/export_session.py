@@ -9,10 +9,9 @@ from sidecar.stores.base import StoreError
 
 async def export_session(params: SessionParams, call: Call, services: Services) -> ExportSessionResult:
     """Session, messages and state; no events, no secrets."""
-    session = services.sessions.find_open(params.session_id)
-    store = session.store if session is not None else await services.sessions.stores.durable()
     try:
-        contents = await read_contents(store, params.session_id)
+        async with services.sessions.steady(params.session_id) as store:
+            contents = await read_contents(store, params.session_id)
     except StoreError as error:
         raise storage_error(error, params.session_id) from error
     return ExportSessionResult(document=to_document(contents))

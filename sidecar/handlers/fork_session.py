@@ -13,14 +13,17 @@ async def fork_session(params: ForkSessionParams, call: Call, services: Services
     if params.through_run_id is not None and params.before_run_id is not None:
         fault = {"path": "beforeRunId", "message": "only without throughRunId"}
         raise InvalidParams("give throughRunId or beforeRunId, not both", [fault])
-    source = services.sessions.find_open(params.session_id)
-    store = source.store if source is not None else await services.sessions.stores.durable()
+    through, before = params.through_run_id, params.before_run_id
+    ephemeral = params.ephemeral
     try:
-        contents = await read_part(store, params.session_id, through=params.through_run_id, before=params.before_run_id)
+        async with services.sessions.steady(params.session_id) as store:
+            contents = await read_part(store, params.session_id, through=through, before=before)
+            if ephemeral is None:  # what was to be kept nowhere stays so, unless the host says otherwise
+                ephemeral = store is services.sessions.stores.ephemeral
     except StoreError as error:
         raise storage_error(error, params.session_id) from error
     session = await services.sessions.create_from(
-        contents, params.new_session_id, parent=params.session_id, ephemeral=bool(params.ephemeral)
+        contents, params.new_session_id, parent=params.session_id, ephemeral=ephemeral
     )
     session.log.attached()
     return SessionResult(session=session.info())

@@ -8,8 +8,6 @@ from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import known_sources
 from sidecar.stores.base import StoreError
 
-PAGE_BYTES = 4 << 20
-
 
 async def get_history(params: GetHistoryParams, call: Call, services: Services) -> GetHistoryResult:
     """Paged by count and by bytes; reads stored sessions too."""
@@ -23,7 +21,7 @@ async def get_history(params: GetHistoryParams, call: Call, services: Services) 
             params.session_id,
             after=after,
             limit=params.limit,
-            max_bytes=PAGE_BYTES,
+            max_bytes=services.page_bytes,
             newest_first=params.order == "desc",
         )
     except StoreError as error:

@@ -5,14 +5,14 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from protocol.sessions import ActiveRun
-from protocol.state import GetStateParams, GetStateResult, RunState, ServerState, ToolState
+from protocol.state import GetStateParams, GetStateResult, QueuedRun, RunState, ServerState, ToolState
 from protocol.version import PROTOCOL_VERSION, VERSION
 from sidecar.errors import RunNotFound
 from sidecar.handlers.services import Call, Services
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import (
-    find_run,
+    find_joined_run,
     open_providers,
     run_state,
     snapshot_info,
@@ -39,7 +39,7 @@ async def get_state(params: GetStateParams, call: Call, services: Services) -> G
         return GetStateResult.model_validate(fields)
     session = services.sessions.find_open(session_id)
     if session is not None:
-        if session.turn is None and params.if_revision == session.record.revision:
+        if session.slot.holder is None and params.if_revision == session.record.revision:
             return GetStateResult(unchanged=True, revision=session.record.revision)
         fields |= _open_fields(session, parts)
         store, lives = session.store, True
@@ -91,8 +91,9 @@ def _open_fields(session: OpenSession, parts: Collection[str]) -> dict[str, Any]
         if turn is None
         else ActiveRun(run_id=turn.run_id, started_at=turn.started_at, stage=turn.stage),
     }
+    waiting = enumerate(session.slot.waiting, start=1)
     optional: dict[str, Any] = {
-        "queue": (),
+        "queue": tuple(QueuedRun(run_id=ticket.run_id, position=position) for position, ticket in waiting),
         "pending": (),
         "providers": open_providers(session) if "providers" in parts else None,
         "state": session.state() if "state" in parts else None,
@@ -129,7 +130,7 @@ def _chosen(optional: dict[str, Any], parts: Collection[str]) -> dict[str, Any]:
 
 async def _run(services: Services, store: SessionStore, session_id: str, run_id: str, *, owner_lives: bool) -> RunState:
     try:
-        record = await find_run(store, session_id, run_id)
+        record = await find_joined_run(store, session_id, run_id)
     except StoreError as error:
         raise storage_error(error, session_id) from error
     if record is None:

@@ -11,3 +11,12 @@ async def import_session(params: ImportSessionParams, call: Call, services: Serv
     session = await services.sessions.create_from(contents, params.new_session_id or contents.record.session_id)
     session.log.attached()
     return SessionResult(session=session.info())
+
+
+def imported_id(params: ImportSessionParams) -> str | None:
+    """The id that the session will have, if the document is one."""
+    if params.new_session_id is not None:
+        return params.new_session_id
+    session = params.document.get("session")
+    session_id = session.get("sessionId") if isinstance(session, dict) else None
+    return session_id if isinstance(session_id, str) else None

@@ -25,7 +25,7 @@ async def resume_session(params: ResumeSessionParams, call: Call, services: Serv
         after = _cursor(params, session)
         through = session.log.seq
         truncated = after is not None and after + 1 < first_kept
-        start = through if after is None else max(after, first_kept - 1)
+        start = through if after is None else after
         result = _answer(opened, models, truncated=truncated)
     except BaseException:
         session.log.lock.release()
@@ -33,8 +33,7 @@ async def resume_session(params: ResumeSessionParams, call: Call, services: Serv
 
     async def replay() -> None:
         try:
-            await session.log.replay(start, through)
-            session.log.attached()
+            session.log.attached(await session.log.replay(start, through))
         finally:
             session.log.lock.release()
 

@@ -1,12 +1,18 @@
 """The documents that a host names for a run: text that it sends, or what its editor keeps open. Reads no files."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from protocol.base import JsonObject
 from protocol.messages import EmbeddedResource, Message, ResourceBlock, Source
 from protocol.runs import ContextItem
 from sidecar.errors import InvalidParams, RevisionConflict
 from sidecar.handlers.services import Documents
+
+
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""A line as LSP counts them; Python's own `splitlines` breaks at more than that."""
 
 
 def context_messages(items: Sequence[ContextItem], documents: Documents) -> tuple[Message, ...]:
@@ -49,7 +55,7 @@ def _cut(text: str, span: JsonObject, index: int) -> str:
     except (KeyError, TypeError, ValueError):
         fault = {"path": f"context.{index}.range", "message": "not an LSP range"}
         raise InvalidParams("a range is {start: {line, character}, end: {line, character}}", [fault]) from None
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     chosen = lines[max(start_line, 0) : end_line + 1]
     if not chosen or end_line < start_line:
         return ""

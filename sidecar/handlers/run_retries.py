@@ -3,11 +3,12 @@
 from protocol.runs import RunAccepted, RunParams, RunResult
 from sidecar.errors import IdempotencyConflict
 from sidecar.handlers.services import Call
-from sidecar.sessions.admission import attend
+from sidecar.sessions.admission import answer_of, attend
 from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.record import RunRecord
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.tickets import RunTicket
-from sidecar.sessions.views import find_run, stored_result
+from sidecar.sessions.views import find_joined_run, find_run, stored_result
 from sidecar.stores.base import StoreError
 
 
@@ -28,13 +29,23 @@ async def attach(session: OpenSession, params: RunParams, payload: str, call: Ca
         if record is None:
             return None
         _compare(record.payload_hash, payload, session, run_id)
-        live = _live(session, record.alias_of) if record.alias_of is not None else None
+        live = _live(session, record.alias_of or run_id)
         if live is not None:
             return await _attend(live, session, params, call)
         call.leave_lane()
-        return await stored_result(session.store, session.session_id, record.alias_of or run_id)
+        ended = await _ended(session, run_id)
+        return await stored_result(session.store, session.session_id, ended.run_id if ended else run_id)
     except StoreError as error:
         raise storage_error(error, session.session_id) from error
+
+
+async def _ended(session: OpenSession, run_id: str) -> RunRecord | None:
+    """The record of a run that is no longer at work; its end may still wait to be stored."""
+    record = await find_joined_run(session.store, session.session_id, run_id)
+    if record is not None and not record.ended:
+        await session.log.flush()
+        record = await find_joined_run(session.store, session.session_id, run_id)
+    return record
 
 
 def _live(session: OpenSession, run_id: str) -> RunTicket | None:
@@ -51,8 +62,10 @@ def _compare(known: str, payload: str, session: OpenSession, run_id: str) -> Non
 async def _attend(live: RunTicket, session: OpenSession, params: RunParams, call: Call) -> RunResult | RunAccepted:
     call.leave_lane()
     if params.wait == "completed":
-        return await attend(live, call.run_ticket, session)
+        return await attend(live, call.run_ticket)
     await live.recorded.wait()
+    if live.ended.is_set():
+        return answer_of(live)
     waiting = session.slot.waiting
     if live in waiting:
         place = waiting.index(live) + 1

@@ -45,6 +45,8 @@ class Services:
     tickets: Tickets
     documents: Documents
     run_setup: RunSetup
+    page_bytes: int
+    """What a page of results aims at."""
     config_error: SidecarError | None = None
     """The configuration is refused: whatever needs it is refused with this."""
 

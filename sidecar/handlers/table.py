@@ -40,7 +40,7 @@ from sidecar.handlers.get_events import get_events
 from sidecar.handlers.get_history import get_history
 from sidecar.handlers.get_schema import get_schema
 from sidecar.handlers.get_state import get_state
-from sidecar.handlers.import_session import import_session
+from sidecar.handlers.import_session import import_session, imported_id
 from sidecar.handlers.list_sessions import list_sessions
 from sidecar.handlers.lists import list_agents, list_models, list_providers
 from sidecar.handlers.reload_config import reload_config
@@ -55,6 +55,7 @@ P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=WireModel)
 
 Handler = Callable[[Any, Call, Services], Awaitable[WireModel | Reply]]
+Creates = Callable[[Any], str | None]
 
 
 class Lane(Enum):
@@ -76,6 +77,10 @@ class Binding:
     handler: Handler
     lane: Lane
     needs_config: bool
+    creates: Creates | None
+    """The id of the session that it makes beside the one that it names: what names that one waits for it."""
+    stoppable: bool
+    """It may be cut at any point: it changes nothing."""
 
 
 def _bind(
@@ -84,8 +89,11 @@ def _bind(
     lane: Lane = Lane.FREE,
     *,
     needs_config: bool = True,
+    creates: Callable[[P], str | None] | None = None,
+    changes: bool = False,
 ) -> Binding:
-    return Binding(method, handler, lane, needs_config)
+    stoppable = lane is Lane.FREE and creates is None and not changes
+    return Binding(method, handler, lane, needs_config, creates, stoppable)
 
 
 TABLE: dict[str, Binding] = {
@@ -93,24 +101,24 @@ TABLE: dict[str, Binding] = {
     for binding in (
         _bind(CREATE_SESSION, create_session, Lane.OPENS),
         _bind(RESUME_SESSION, resume_session, Lane.OPENS),
-        _bind(FORK_SESSION, fork_session),
+        _bind(FORK_SESSION, fork_session, Lane.ORDERED, creates=lambda params: params.new_session_id),
         _bind(UPDATE_SESSION, update_session, Lane.OPENS),
         _bind(CLOSE_SESSION, close_session, Lane.ORDERED),
         _bind(DELETE_SESSION, delete_session, Lane.ORDERED),
         _bind(EXPORT_SESSION, export_session),
-        _bind(IMPORT_SESSION, import_session),
+        _bind(IMPORT_SESSION, import_session, creates=imported_id),
         _bind(LIST_SESSIONS, list_sessions),
         _bind(RUN, run, Lane.ORDERED),
         _bind(CANCEL_RUN, cancel_run),
-        _bind(STEER_RUN, steer_run),
+        _bind(STEER_RUN, steer_run, changes=True),
         _bind(GET_STATE, get_state, needs_config=False),
         _bind(GET_HISTORY, get_history),
         _bind(GET_EVENTS, get_events),
         _bind(LIST_AGENTS, list_agents),
         _bind(LIST_MODELS, list_models),
         _bind(LIST_PROVIDERS, list_providers),
-        _bind(RELOAD_CONFIG, reload_config, needs_config=False),
-        _bind(TRUST_FOLDER, trust_folder, needs_config=False),
+        _bind(RELOAD_CONFIG, reload_config, needs_config=False, changes=True),
+        _bind(TRUST_FOLDER, trust_folder, needs_config=False, changes=True),
         _bind(GET_SCHEMA, get_schema, needs_config=False),
     )
 }

@@ -9,6 +9,7 @@ from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
 from protocol.methods import NOT_YET
 from protocol.runs import RunParams
+from sidecar.crash_points import reached
 from sidecar.errors import (
     CapabilityRequired,
     InvalidRequest,
@@ -344,7 +345,9 @@ class Server:
             pending.answered = True
             del self._unanswered[pending.id]
             if body is not None:
+                reached("answer.before")
                 self._wire.send(body)
+                reached("answer.after")
 
     def _refuse(self, request_id: RequestId, error: SidecarError) -> None:
         self._wire.send(error_answer(request_id, error))

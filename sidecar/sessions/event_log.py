@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from protocol.base import JsonObject
 from sidecar.agents.sink import Draft
+from sidecar.crash_points import reached
 from sidecar.sessions.envelopes import envelope, event_row, message_rows, stored_envelope, whole
 from sidecar.sessions.ids import new_id, now
 from sidecar.sessions.outlet import Outlet
@@ -168,26 +169,36 @@ class EventLog:
         return self._lock
 
     async def appended(self) -> None:
-        """Wait until something durable is stored."""
+        """Wait until something durable is stored, or the session is open here no longer."""
         await self._appended.wait()
 
-    async def replay(self, after: int, through: int) -> None:
-        """Send stored events again, as they were. The caller holds the lock."""
+    def wake(self) -> None:
+        """Let go of everyone who waits in `appended`."""
+        self._appended.set()
+        self._appended = asyncio.Event()
+
+    async def replay(self, after: int, through: int) -> int:
+        """Send stored events again, as they were. The caller holds the lock.
+
+        Returns:
+            The seq that was sent last; `after` if there was nothing to send.
+        """
         position = sent = after
         while position < through:
             page = await self._store.events(self._lease.session, position, REPLAY_PAGE, REPLAY_PAGE_BYTES)
             for stored in page.items:
                 position = stored.event.seq
                 if position > through:
-                    return
+                    return sent
                 if stored.event.type not in self._outlet.opted_out:
                     fields = stored_envelope(self._lease.session, self._epoch, stored)
                     fields["prevSeq"] = sent
                     self._outlet.send_event(fields)
                     sent = position
             if page.next is None:
-                return
+                break
             await self._outlet.breathe()
+        return sent
 
     def attached(self, cursor: int | None = None) -> None:
         """A client has just been told where the session is: the chain of `prevSeq` begins there."""
@@ -201,9 +212,10 @@ class EventLog:
             self._seq = pending.unit.expect_seq + len(pending.unit.events)
             self._sub = 0
             if pending.send:
+                reached("event.sent.before")
                 self._send_all(pending)
-            self._appended.set()
-            self._appended = asyncio.Event()
+                reached("event.sent.after")
+            self.wake()
 
     async def _commit(self, unit: Unit) -> None:
         for attempt in range(UNKNOWN_RETRIES):

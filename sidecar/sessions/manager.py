@@ -144,12 +144,15 @@ class SessionManager:
         transcript = Transcript(store, record.session_id, self._cache_bytes)
         workspace = await self.workspaces.of(record.cwd)
         plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, transcript)
+        state = initial_state(contents.state, plan)
         puts = [put_message(message, message.run_id) for message in contents.messages]
         try:
-            lease = await self._create(store, record, contents.state, None, puts)
+            if session_id is not None:
+                await self._refuse_namesake(session_id, store)
+            lease = await self._create(store, record, state, None, puts)
         except IdempotencyConflict:
             raise SessionExists(record.session_id) from None
-        return self._admit(record, workspace, plan, store, lease, transcript, contents.state)
+        return self._admit(record, workspace, plan, store, lease, transcript, state)
 
     @asynccontextmanager
     async def borrowed(self, session_id: str) -> AsyncGenerator[OpenSession, None]:
@@ -174,16 +177,34 @@ class SessionManager:
         Raises:
             SessionLocked: another process has it open.
         """
-        session = self._open.pop(session_id, None)
+        session = self._open.get(session_id)
+        if session is not None and session.lost:
+            session = None
         store = session.store if session is not None else await self.stores.durable()
         try:
             lease = session.log.lease if session is not None else await store.acquire(session_id)
             await store.delete(lease)
         except Missing:
+            self._forget(session_id)
             return False
         except StoreError as error:
             raise storage_error(error, session_id) from error
+        self._forget(session_id)
         return True
+
+    @asynccontextmanager
+    async def steady(self, session_id: str) -> AsyncGenerator[SessionStore, None]:
+        """The store to read a session from. One that is open here does not change meanwhile.
+
+        Raises:
+            StorageFailed: the store cannot be opened.
+        """
+        session = self._open.get(session_id)
+        if session is None:
+            yield await self.stores.durable()
+            return
+        async with session.log.lock:
+            yield session.store
 
     async def create_one_off(self, agent: str | AgentSpec | None) -> OpenSession:
         """A throw-away session for one run: kept in memory, in no list, with no history."""
@@ -299,7 +320,7 @@ class SessionManager:
             workspace = await self.workspaces.of(record.cwd)
             plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, transcript)
             session = self._admit(record, workspace, plan, store, lease, transcript, snapshot.state)
-            recovered = await repair(session.log, snapshot)
+            recovered = await repair(store, session.log, snapshot)
         except StoreError as error:
             await self._release(store, lease)
             raise storage_error(error, lease.session) from error
@@ -328,9 +349,15 @@ class SessionManager:
                 await session.store.release(session.log.lease)
         except StoreError as error:
             if session.lost or is_lost(error):
-                self._open.pop(session.session_id, None)
+                self._forget(session.session_id)
             raise storage_error(error, session.session_id) from error
-        self._open.pop(session.session_id, None)
+        self._forget(session.session_id)
+
+    def _forget(self, session_id: str) -> None:
+        """It is not open here any more; who waits for its events looks elsewhere."""
+        session = self._open.pop(session_id, None)
+        if session is not None:
+            session.log.wake()
 
     async def _create(
         self,
@@ -371,9 +398,7 @@ class SessionManager:
     ) -> AgentPlan:
         return make_plan(
             agent,
-            SessionSettings(
-                model=record.model, instructions=record.instructions, context_providers=record.context_providers
-            ),
+            SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
             Surroundings(cwd=record.cwd, history=transcript),
             hook_timeout_ms=workspace.limits.provider_timeout_ms,
             max_turns=workspace.limits.max_turns,

@@ -85,7 +85,7 @@ class OpenSession:
             is_new = key not in base
             if (is_new and value != {}) or (not is_new and body != state_bytes(key, base[key])):
                 by_now = self._state.get(key)
-                merged = value if by_now is None else carry_over(base.get(key), value, from_json(by_now))
+                merged = value if by_now is None else carry_over(base.get(key, {}), value, from_json(by_now))
                 puts.append(PutState(key, state_bytes(key, merged)))
         puts.extend(PutState(key, None) for key in base if key not in state)
         return puts

@@ -1,34 +1,48 @@
 """Repair after a crash: every run that a dead process left without an end gets one, before new runs are accepted."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pydantic import ValidationError
 
 from protocol.base import JsonObject
+from protocol.messages import Message
 from protocol.sessions import Recovered
+from sidecar.agents.runner import completed_draft
 from sidecar.agents.sink import Draft
+from sidecar.crash_points import reached
+from sidecar.sessions.envelopes import row_key
 from sidecar.sessions.event_log import EventLog
 from sidecar.sessions.ids import now
 from sidecar.sessions.record import RunRecord
-from sidecar.stores.base import Damaged, Snapshot
+from sidecar.stores.base import Damaged, SessionStore, Snapshot, StoredMessage
 from sidecar.stores.base import RunRecord as StoredRun
 
+PAGE = 1_000
+PAGE_BYTES = 64 << 20
 
-async def repair(log: EventLog, snapshot: Snapshot) -> Recovered | None:
-    """End what is unfinished as `interrupted`. The input and whole messages stay in the transcript.
+
+async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Recovered | None:
+    """End what is unfinished as `interrupted`.
+
+    The input, whole messages and input that was taken in under way stay in the transcript.
 
     Raises:
         StoreError: the repair could not be stored; the session must not be used.
     """
-    runs = [interrupted(record) for record in read_runs(snapshot.session, snapshot.unfinished_runs)]
+    runs = read_runs(snapshot.session, snapshot.unfinished_runs)
     for run in runs:
+        rows = await _rows(store, snapshot.session, run.run_id)
+        late = not_joined(run, {row.message_id for row in rows})
+        ended = interrupted(run).model_copy(update={"message_ids": tuple(_output(rows))})
+        reached("recovery.before")
         await log.append(
-            [Draft("run.completed", _completed(run))],
-            lambda last_seq, run=run: [run.model_copy(update={"last_seq": last_seq}).put()],
+            [*map(completed_draft, late), Draft("run.completed", _completed(ended))],
+            lambda last_seq, ended=ended: [ended.model_copy(update={"last_seq": last_seq}).put()],
             run_id=run.run_id,
             keep=False,
             send=False,
         )
+        reached("recovery.after")
     if not runs:
         return None
     return Recovered(interrupted_runs=tuple(run.run_id for run in runs), closed_calls=())
@@ -46,9 +60,30 @@ def read_runs(session_id: str, stored: Sequence[StoredRun]) -> list[RunRecord]:
         raise Damaged(session_id, "a run's record does not read back", {}) from None
 
 
+def not_joined(run: RunRecord, stored: Collection[str]) -> list[Message]:
+    """Input that was taken into a run, and has no row of these keys: it had joined no model call yet."""
+    return [message for message in run.steered if row_key(message, run.run_id) not in stored]
+
+
 def interrupted(run: RunRecord) -> RunRecord:
     """A run that its process did not live to end."""
     return run.model_copy(update={"status": "interrupted", "stop_reason": "interrupted", "ended_at": now()})
+
+
+async def _rows(store: SessionStore, session_id: str, run_id: str) -> list[StoredMessage]:
+    found: list[StoredMessage] = []
+    after: int | None = None
+    while True:
+        page = await store.messages(session_id, after=after, limit=PAGE, max_bytes=PAGE_BYTES, run_id=run_id)
+        found.extend(page.items)
+        if page.next is None:
+            return found
+        after = page.items[-1].position
+
+
+def _output(rows: Sequence[StoredMessage]) -> list[str]:
+    messages = (Message.model_validate_json(row.body) for row in rows)
+    return [str(message.message_id) for message in messages if message.role in ("assistant", "tool")]
 
 
 def _completed(run: RunRecord) -> JsonObject:

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import PurePath
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from protocol.base import JsonObject, WireModel
+from protocol.base import MAX_ID_LENGTH, JsonObject, WireModel
 from protocol.messages import Message
 from sidecar.errors import InvalidParams, RunNotFound
-from sidecar.sessions.open_session import state_bytes
 from sidecar.sessions.record import SessionRecord, read_record
-from sidecar.stores.base import SessionStore, StoredMessage
+from sidecar.sessions.recovery import not_joined, read_runs
+from sidecar.sessions.views import find_run
+from sidecar.stores.base import SessionStore, Snapshot
 
 FORMAT: Final = "agent-sidecar/session"
 VERSION: Final = 1
@@ -26,8 +28,14 @@ class Contents:
     """What a session holds, events left out: those stay with the session that had them."""
 
     record: SessionRecord
-    state: dict[str, bytes]
+    state: JsonObject
     messages: Sequence[Message]
+
+
+class _Entry(NamedTuple):
+    message: Message
+    run_id: str | None
+    in_history: bool
 
 
 class _Document(WireModel):
@@ -41,14 +49,13 @@ class _Document(WireModel):
 
 
 async def read_contents(store: SessionStore, session_id: str) -> Contents:
-    """Everything of a stored session.
+    """Everything of a stored session; a run under way counts as interrupted now.
 
     Raises:
         StoreError: it is not there, or cannot be read.
     """
     snapshot = await store.load(session_id)
-    rows = await _rows(store, session_id)
-    return Contents(read_record(snapshot), snapshot.state, [_message(row) for row in rows])
+    return _contents(snapshot, await _entries(store, snapshot))
 
 
 async def read_part(store: SessionStore, session_id: str, *, through: str | None, before: str | None) -> Contents:
@@ -56,32 +63,42 @@ async def read_part(store: SessionStore, session_id: str, *, through: str | None
 
     Raises:
         StoreError: it is not there, or cannot be read.
-        RunNotFound: no message of that run is in the transcript.
+        RunNotFound: that run never had a place in the transcript.
     """
     snapshot = await store.load(session_id)
-    rows = await _rows(store, session_id)
+    entries = await _entries(store, snapshot)
     run_id = through or before
     if run_id is not None:
-        places = [index for index, row in enumerate(rows) if row.run_id == run_id]
+        record = await find_run(store, session_id, run_id)
+        joined = (record.alias_of if record is not None else None) or run_id
+        places = [index for index, entry in enumerate(entries) if entry.run_id == joined]
         if not places:
             raise RunNotFound(run_id, session_id)
-        rows = rows[: places[-1] + 1] if through is not None else rows[: places[0]]
-    return Contents(read_record(snapshot), snapshot.state, [_message(row) for row in rows])
+        entries = entries[: places[-1] + 1] if through is not None else entries[: places[0]]
+    return _contents(snapshot, entries)
 
 
-async def _rows(store: SessionStore, session_id: str) -> list[StoredMessage]:
-    found: list[StoredMessage] = []
+def _contents(snapshot: Snapshot, entries: Sequence[_Entry]) -> Contents:
+    state = {key: from_json(value) for key, value in snapshot.state.items()}
+    return Contents(read_record(snapshot), state, [entry.message for entry in entries if entry.in_history])
+
+
+async def _entries(store: SessionStore, snapshot: Snapshot) -> list[_Entry]:
+    """Every message that has a place in the transcript, those of failed runs too."""
+    found: list[_Entry] = []
+    keys: set[str] = set()
     after: int | None = None
     while True:
-        page = await store.messages(session_id, after=after, limit=PAGE, max_bytes=PAGE_BYTES)
-        found.extend(page.items)
+        page = await store.messages(snapshot.session, after=after, limit=PAGE, max_bytes=PAGE_BYTES, hidden=True)
+        for row in page.items:
+            keys.add(row.message_id)
+            found.append(_Entry(Message.model_validate_json(row.body), row.run_id, row.in_history))
         if page.next is None:
-            return found
+            break
         after = page.items[-1].position
-
-
-def _message(row: StoredMessage) -> Message:
-    return Message.model_validate_json(row.body)
+    for run in read_runs(snapshot.session, snapshot.unfinished_runs):
+        found.extend(_Entry(message, run.run_id, True) for message in not_joined(run, keys))
+    return found
 
 
 def to_document(contents: Contents) -> JsonObject:
@@ -90,7 +107,7 @@ def to_document(contents: Contents) -> JsonObject:
         "format": FORMAT,
         "version": VERSION,
         "session": contents.record.wire(),
-        "state": {key: from_json(value) for key, value in contents.state.items()},
+        "state": contents.state,
         "messages": [message.wire() for message in contents.messages],
     }
 
@@ -111,11 +128,24 @@ def from_document(document: JsonObject) -> Contents:
         fault = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(str(part) for part in fault["loc"])
         raise _refused(path, f"{path}: {fault['msg']}") from None
-    try:
-        state = {key: state_bytes(key, value) for key, value in read.state.items()}
-    except ValueError as error:
-        raise _refused("state", str(error)) from None
-    return Contents(read.session, state, read.messages)
+    _check(read)
+    return Contents(read.session, read.state, read.messages)
+
+
+def _check(document: _Document) -> None:
+    """What the types alone do not say.
+
+    Raises:
+        InvalidParams: an id or a folder is none, or two messages have one id.
+    """
+    session = document.session
+    if not 0 < len(session.session_id) <= MAX_ID_LENGTH:
+        raise _refused("session.sessionId", f"a session's id has 1 to {MAX_ID_LENGTH} characters")
+    if session.cwd is not None and not PurePath(session.cwd).is_absolute():
+        raise _refused("session.cwd", "not absolute")
+    keys = {(message.run_id, message.message_id) for message in document.messages}
+    if len(keys) < len(document.messages) or any(message_id is None for _, message_id in keys):
+        raise _refused("messages", "each message needs a messageId of its own")
 
 
 def _refused(path: str, message: str) -> InvalidParams:

@@ -13,6 +13,7 @@ from protocol.runs import RunResult
 from protocol.sessions import WireWarning
 from sidecar.agents.runner import Execution, ModelSource, RunRequest, completed_draft
 from sidecar.agents.sink import Draft
+from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
 from sidecar.sessions.event_log import is_lost
 from sidecar.sessions.ids import new_id, now
@@ -178,7 +179,9 @@ class Turn:
         session = self._session
         await session.transcript.load(session.session_id)
         async with session.changing:
+            reached("run.begin.before")
             await self._store_begin()
+            reached("run.begin.after")
         self.begun = True
         self._settled.set()
         self._mirror.begin(session.plan.name)
@@ -272,7 +275,9 @@ class Turn:
         session = self._session
         late = await self._execution.steering.end()
         async with session.changing:
+            reached("run.end.before")
             run = await self._store_all(end, () if end.status == "failed" else late)
+            reached("run.end.after")
         if end.error is not None:
             raise end.error
         return run_result(

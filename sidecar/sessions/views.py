@@ -112,6 +112,16 @@ def run_state(run: RunRecord, *, owner_lives: bool) -> RunState:
     )
 
 
+async def find_joined_run(store: SessionStore, session_id: str, run_id: str) -> RunRecord | None:
+    """A stored run; if it was taken into another one, that one.
+
+    Raises:
+        StoreError: it could not be read.
+    """
+    run = await find_run(store, session_id, run_id)
+    return run if run is None or run.alias_of is None else await find_run(store, session_id, run.alias_of)
+
+
 async def find_run(store: SessionStore, session_id: str, run_id: str) -> RunRecord | None:
     """A stored run.
 

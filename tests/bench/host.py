@@ -15,12 +15,14 @@ import itertools
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.bench.handles import PATIENCE_S, Asked, HostRun, HostSession, RpcError
+from tests.bench.ledger import Ledger
 from tests.bench.wire import EventChecker, Framing, Json, StrictParser, encode
 
 __all__ = ["FakeHost", "HostGone", "HostRun", "HostSession", "RpcError"]
@@ -45,6 +47,7 @@ class FakeHost:
         greet: bool = True,
         under: tuple[str, ...] = (),
         check: bool = True,
+        ledger: Ledger | None = None,
     ) -> None:
         """Say what to start.
 
@@ -58,10 +61,13 @@ class FakeHost:
             greet: Whether `initialize` is sent at all.
             under: A command to start it with, such as a parent that can be killed.
             check: Whether every event is held against the contract.
+            ledger: Where to write down what was acknowledged, before anyone is told of it.
         """
         self.framing = framing
         self.messages: list[Json] = []
         """Everything that came, in order."""
+        self.arrived: list[float] = []
+        """When each of them came, on the monotonic clock."""
         self.stderr = b""
         self.may_be_cut = False
         """The test makes the sidecar end in the middle of a frame."""
@@ -76,6 +82,7 @@ class FakeHost:
         self._replays: dict[int | str, Json] = {}
         self._changed = asyncio.Condition()
         self._checker = EventChecker() if check else None
+        self._ledger = ledger
         self._ended = False
         self._fault: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -142,11 +149,16 @@ class FakeHost:
         request_id = next(self._ids) if request_id is None else request_id
         if method == "resumeSession" and isinstance(params, dict):
             self._replays[request_id] = params.get("replayFrom") or {}
-        self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        if self._ended:
+            answer.set_exception(HostGone("the sidecar has ended"))
+            answer.exception()
+        if self._ledger is not None:
+            self._ledger.asked(self.process.pid, request_id, method, params or {})
         self.send(
             {"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})}
         )
-        return Asked(self, request_id, self._waiting[request_id])
+        return Asked(self, request_id, answer)
 
     async def request(self, method: str, params: Any = None) -> Any:
         """Send a request and wait for its result. An error raises `RpcError`."""
@@ -250,7 +262,11 @@ class FakeHost:
         while True:
             await self.paused.wait()
             data = await self.process.stdout.read(1 << 20)
-            for message in parser.feed(data):
+            came, now = parser.feed(data), time.monotonic()
+            if self._ledger is not None:
+                self._ledger.took(self.process.pid, came)
+            for message in came:
+                self.arrived.append(now)
                 self._take(message)
             if not data:
                 break
@@ -276,7 +292,7 @@ class FakeHost:
 
     def _expect_replay(self, result: Json, replay: Json) -> None:
         """What follows the answer of `resumeSession` begins where the request said."""
-        if self._checker is not None and replay.get("type") in ("start", "seq") and not result["truncated"]:
+        if self._checker is not None and replay.get("type") in ("start", "seq"):
             self._checker.replaying_from(result["session"]["sessionId"], replay.get("seq", 0))
 
     async def _read_stderr(self) -> None:

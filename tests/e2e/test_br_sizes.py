@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.bench.fake_model import Chunk, F, FakeModel, Raw, Stall, T
-from tests.bench.host import FakeHost
+from tests.bench.host import FakeHost, RpcError
 from tests.bench.wire import Framing, encode
 
 BOTH: tuple[Framing, ...] = ("ndjson", "header")
@@ -161,3 +161,24 @@ async def at_both_sides_of_the_cap(host: FakeHost, cap: int) -> None:
     assert refused["error"]["data"]["limit"] == cap
     assert served["id"] == 6
     assert "result" in served
+
+
+async def test_pages_fit_the_client_and_what_cannot_is_refused_by_name(start_host: Any) -> None:
+    options = {"initializationOptions": {"sidecar": {"maxMessageBytes": 65536}}}
+    host: FakeHost = await start_host(initialize=options)
+    session = await host.create_session(model="scripted:echo")
+    for _ in range(6):
+        await session.run("x" * 10_000, stream=False)
+
+    pages: list[int] = []
+    cursor: dict[str, str] | None = {}
+    while cursor is not None:
+        page = await host.request("getHistory", {"sessionId": session.id, **cursor})
+        pages.append(len(page["messages"]))
+        cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
+    assert sum(pages) == 12
+    assert len(pages) > 1
+    with pytest.raises(RpcError, match="messageTooLarge") as refused:
+        await session.run("x" * 40_000, stream=False)  # the answer holds it twice
+    assert refused.value.data["limit"] == 65536
+    assert (await session.state())["session"]["status"] == "idle"

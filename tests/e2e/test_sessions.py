@@ -1,4 +1,4 @@
-"""Sessions over the wire: made once, found again, replayed as they were, listed, read and closed."""
+"""Sessions over the wire: made once, read while they are closed, listed page by page, closed in mid-run."""
 
 import asyncio
 from typing import Any
@@ -6,21 +6,9 @@ from typing import Any
 import pytest
 
 from tests.bench.fake_model import FakeModel, Stall, T
-from tests.bench.host import FakeHost, HostSession, RpcError
+from tests.bench.host import FakeHost
 
 START = {"type": "start"}
-
-
-def plain(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Events without what may differ between a live stream and a replay."""
-    return [{key: value for key, value in event.items() if key not in ("prevSeq", "_meta")} for event in events]
-
-
-async def replayed(session: HostSession) -> list[dict[str, Any]]:
-    """Wait for the whole replay that was asked for, and give its events."""
-    last = session.opened["lastSeq"]
-    await session.host.until(lambda: any(event["seq"] == last for event in session.durable()))
-    return plain(session.durable())
 
 
 # ---- made once ---------------------------------------------------------------------------------------------------
@@ -116,104 +104,7 @@ async def test_a_refused_create_leaves_nothing_behind(host: FakeHost) -> None:
     assert await host.create_session(sessionId="s", model="scripted:echo")
 
 
-# ---- found again and replayed ------------------------------------------------------------------------------------
-
-
-async def lively(host: FakeHost, model: FakeModel) -> HostSession:
-    """A session with a run of each end."""
-    session = await host.create_session(sessionId="s")
-    model.says("fine", " indeed")
-    await session.run("good", runId="r1")
-    model.says(T("half"), Stall())
-    cut = session.start("cut", runId="r2")
-    await cut.text_contains("half")
-    await session.cancel()
-    await cut.result()
-    model.fails(400)
-    with pytest.raises(RpcError):
-        await session.run("bad", runId="r3")
-    model.calls("nothing", {"a": 1})
-    model.says("sorry")
-    await session.run("with a call", runId="r4")
-    return session
-
-
-async def test_a_replay_equals_the_live_stream_event_for_event(start_host: Any, model: FakeModel, store: str) -> None:
-    host = await start_host(store=store, env=model.environment)
-    session = await lively(host, model)
-    live = session.durable()
-    assert [event["seq"] for event in live] == list(range(1, len(live) + 1))
-    host.kill()
-    await host.wait()
-
-    host = await start_host(store=store, env=model.environment)
-    again = await host.resume_session("s", replayFrom=START)
-
-    assert again.opened["lastSeq"] == live[-1]["seq"]
-    assert again.opened["truncated"] is False
-    assert await replayed(again) == plain(live)
-    assert again.events() == again.durable()
-    model.says("on")
-    result = await again.run("on")
-    assert again.durable()[len(live)]["seq"] == live[-1]["seq"] + 1
-    assert result["lastSeq"] == again.durable()[-1]["seq"]
-
-
-async def test_a_cursor_replays_what_came_after_it(start_host: Any, model: FakeModel, store: str) -> None:
-    host = await start_host(store=store, env=model.environment)
-    session = await lively(host, model)
-    live, epoch = plain(session.durable()), session.opened["session"]["epoch"]
-    for seq in (0, 1, 5, len(live) - 1, len(live)):
-        before = len(session.events())
-        cursor = {"type": "seq", "seq": seq, "epoch": epoch}
-        await host.resume_session("s", replayFrom=cursor)
-        await session.state()  # answered after the replay has begun
-        await host.until(lambda seen=before, seq=seq: len(session.events()) == seen + len(live) - seq)
-        assert plain(session.events()[before:]) == live[seq:]
-    before = len(session.events())
-    await host.resume_session("s", replayFrom={"type": "none"})
-    await host.resume_session("s")
-    for wrong in ({"seq": len(live) + 1, "epoch": epoch}, {"seq": 1, "epoch": "another"}):
-        refused = await host.refusal("resumeSession", {"sessionId": "s", "replayFrom": {"type": "seq", **wrong}})
-        assert refused.kind == "cursorExpired"
-    assert len(session.events()) == before
-    model.says("on")
-    await session.run("on")
-
-
-async def test_resuming_an_open_session_doubles_nothing(start_host: Any, model: FakeModel) -> None:
-    host = await start_host(env=model.environment)
-    session = await host.create_session()
-    model.otherwise(lambda request: ["a", "b", "c"])
-    await session.run("one")
-    first = [event["type"] for event in session.events()]
-    for _ in range(3):
-        await host.resume_session(session.id)
-    await session.run("two")
-
-    assert [event["type"] for event in session.events()] == first * 2
-    seqs = [event["seq"] for event in session.durable()]
-    assert seqs == sorted(set(seqs))
-
-
-async def test_resuming_in_mid_run_goes_on_without_a_gap_or_a_repeat(start_host: Any, model: FakeModel) -> None:
-    host = await start_host(env=model.environment)
-    session = await host.create_session()
-    model.says(T("a"), Stall(0.3), T("b"))
-    run = session.start("go")
-    await run.text_contains("a")
-    seen = len(session.durable())
-
-    again = await host.resume_session(session.id, replayFrom=START)
-    assert again.opened["activeRun"]["runId"] == run.id
-    assert again.opened["session"]["status"] == "running"
-    assert again.opened["lastSeq"] == seen
-    assert (await run.result())["text"] == "ab"
-
-    events = session.durable()
-    assert plain(events[seen : 2 * seen]) == plain(events[:seen])
-    assert [event["seq"] for event in events[seen:]] == list(range(1, len(events) - seen + 1))
-    assert run.text() == "ab"
+# ---- stored, and not open here ----------------------------------------------------------------------------------
 
 
 async def test_a_stored_session_can_be_read_but_not_run_until_it_is_resumed(start_host: Any, store: str) -> None:

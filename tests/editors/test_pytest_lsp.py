@@ -23,12 +23,18 @@ class Editor:
         self.process: asyncio.subprocess.Process = client._server
         self.events: list[Any] = []
         self._changed = asyncio.Event()
-        client.feature("run/event")(self._take)
         client.progress_reports[TOKEN] = []
 
-    def _take(self, event: Any) -> None:
-        self.events.append(event)
-        self._changed.set()
+        @client.feature("run/event")
+        def take(event: Any) -> None:
+            self.events.append(event)
+            self._changed.set()
+
+    async def end(self) -> None:
+        """Let go of the process, whatever state it is in; pygls would wait for it."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.client.stop()
 
     async def initialize(self, workspace: Workspace) -> types.InitializeResult:
         """Say what an editor says of itself; nothing of the sidecar's own."""
@@ -71,16 +77,14 @@ async def start(workspace: Workspace) -> AsyncIterator[Callable[[], Awaitable[Ed
     async with AsyncExitStack() as stack:
 
         async def start() -> Editor:
-            client: Any = await config.start()
-            stack.push_async_callback(client.stop)
-            return Editor(client)
+            editor = Editor(await config.start())
+            stack.push_async_callback(editor.end)
+            return editor
 
         yield start
 
 
-async def test_a_whole_conversation_by_pytest_lsp(
-    workspace: Workspace, start: Callable[[], Awaitable[Editor]]
-) -> None:
+async def test_a_whole_conversation_by_pytest_lsp(workspace: Workspace, start: Callable[[], Awaitable[Editor]]) -> None:
     editor = await start()
     client = editor.client
     capabilities = (await editor.initialize(workspace)).capabilities
@@ -112,23 +116,28 @@ async def test_a_whole_conversation_by_pytest_lsp(
     # As a plain language client: commands. Their events are shown, not sent.
     events = len(editor.events)
     command = types.ExecuteCommandParams("sidecar.run", arguments=["hello"], work_done_token=TOKEN)
-    assert (await client.workspace_execute_command_async(command)).text == "You said: hello"
+    assert (await client.workspace_execute_command_async(command))["text"] == "You said: hello"
     assert client.messages[-1].message == "You said: hello"
     kinds = [report.kind for report in client.progress_reports[TOKEN]]
     assert (kinds[0], kinds[-1]) == ("begin", "end")
     state = await client.workspace_execute_command_async(types.ExecuteCommandParams("sidecar.showState"))
-    assert [(document.uri, document.version) for document in state.documents] == [(notes, 2)]
+    assert state["documents"] == [{"uri": notes, "version": 2, "languageId": "markdown"}]
     assert len(editor.events) == events
 
-    # The process dies; another one knows all of it.
+    # The process dies in the middle of a run; another one knows all of it.
+    lost = asyncio.ensure_future(editor.ask("run", {"sessionId": "s", "runId": "r3", "input": STALLS}))
+    await editor.until(lambda: editor.text("r3") == BEGINNING)
     before = editor.types()
     editor.process.kill()
-    await editor.process.wait()
+    with pytest.raises(RuntimeError, match="exited"):
+        await lost
     editor = await start()
     await editor.initialize(workspace)
     resumed = await editor.ask("resumeSession", {"sessionId": "s", "replayFrom": {"type": "start"}})
     await editor.until(lambda: len(editor.events) >= resumed.lastSeq)
-    assert editor.types() == before
+    assert resumed.recovered.interruptedRuns == ["r3"]
+    assert editor.types() == [*before, "run.completed"]
+    assert editor.events[-1].data.status == "interrupted"
     assert (await editor.ask("run", {"sessionId": "s", "input": "again"})).text == "You said: again"
 
     await editor.client.shutdown_session()

@@ -66,9 +66,17 @@ class FakeEditor:
         self.accepts = asyncio.Event()
         self.accepts.set()
         self.answer = True
+        self._changed = asyncio.Event()
 
     def notify(self, method: str, params: Json) -> None:
         self.sent.append((method, params))
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
 
     async def create_progress(self, token: str) -> bool:
         self.created.append(token)
@@ -105,7 +113,9 @@ async def execute(commands: Commands, command: str, *arguments: Any, **params: A
     return await commands.execute({"command": command, "arguments": list(arguments), **params}, asyncio.Event())
 
 
-async def started(commands: Commands, sidecar: FakeSidecar, **params: Any) -> tuple["asyncio.Task[Json]", asyncio.Event]:
+async def started(
+    commands: Commands, sidecar: FakeSidecar, **params: Any
+) -> tuple["asyncio.Task[Json]", asyncio.Event]:
     """A run under way, and what cancels its request."""
     stop = asyncio.Event()
     request = {"command": "sidecar.run", "arguments": ["hello"], **params}
@@ -161,17 +171,17 @@ async def test_progress_goes_from_begin_through_stages_and_text_to_end(
 ) -> None:
     monkeypatch.setattr(progress, "REPORT_EVERY_S", 0)
     run, _ = await started(commands, sidecar, workDoneToken=7)
-    for event in (
-        {"type": "provider.started", "data": {"sourceId": "memory", "phase": "beforeRun"}},
-        {"type": "message.started"},
-        {"type": "message.delta", "data": {"text": "Once "}},
-        {"type": "message.delta", "data": {"text": "upon"}},
-        {"type": "message.delta", "data": {"text": "a delegate's own"}, "parentRunId": "r0"},
-        {"type": "tool.started", "data": {"name": "search"}},
-        {"type": "an event of later days"},
+    for shown, event in (
+        ("memory: beforeRun", {"type": "provider.started", "data": {"sourceId": "memory", "phase": "beforeRun"}}),
+        ("memory: beforeRun", {"type": "message.started"}),
+        ("Once ", {"type": "message.delta", "data": {"text": "Once "}}),
+        ("Once upon", {"type": "message.delta", "data": {"text": "upon"}}),
+        ("Once upon", {"type": "message.delta", "data": {"text": "a delegate's own"}, "parentRunId": "r0"}),
+        ("tool search", {"type": "tool.started", "data": {"name": "search"}}),
+        ("tool search", {"type": "an event of later days"}),
     ):
         sidecar.emit(event)
-        await asyncio.sleep(0.001)
+        await editor.until(lambda shown=shown: editor.progress()[-1].get("message") == shown)
     sidecar.go_on.set()
     await run
 
@@ -195,12 +205,10 @@ async def test_reports_that_come_too_fast_replace_one_another(
     for word in "abcdefgh":
         sidecar.emit({"type": "message.delta", "data": {"text": word}})
     assert [value.get("message") for value in editor.progress()] == [None, "a"]
-    async with asyncio.timeout(10):
-        while editor.progress()[-1].get("message") != "abcdefgh":
-            await asyncio.sleep(0.001)
+    await editor.until(lambda: editor.progress()[-1].get("message") == "abcdefgh")
     sidecar.go_on.set()
     await run
-    assert len(editor.progress()) == 4
+    assert len(editor.progress()) == 4  # begin, the first letter, all of them, end
 
 
 async def test_of_a_long_text_the_end_is_shown(commands: Commands, sidecar: FakeSidecar, editor: FakeEditor) -> None:
@@ -368,6 +376,8 @@ async def test_the_state_shown_is_that_of_the_session(commands: Commands, sideca
     assert sidecar.calls[-1][1]["sessionId"] == "ses_1"
 
 
-@pytest.mark.parametrize("params", [None, [], {}, {"command": None}, {"command": "sidecar"}, {"command": ["sidecar.run"]}])
+@pytest.mark.parametrize(
+    "params", [None, [], {}, {"command": None}, {"command": "sidecar"}, {"command": ["sidecar.run"]}]
+)
 def test_other_commands_are_left_to_the_language_server(params: Any) -> None:
     assert not Commands.takes(params)

@@ -103,7 +103,6 @@ def test_the_session_s_model_goes_before_the_agent_s() -> None:
     agent = ResolvedAgent("a", AgentSpec(model="x:agent"))
 
     assert make_plan(agent, SessionSettings(), Surroundings()).model == "x:agent"
-    assert make_plan(agent, SessionSettings(model="x:session"), Surroundings()).model == "x:session"
 
 
 # ---- refusing --------------------------------------------------------------------------------------------------------

@@ -73,7 +73,8 @@ def die(request_id: int, params: dict) -> None:
 
 
 def session(request_id: int, params: dict) -> None:
-    send(id=request_id, result={"session": {"sessionId": params.get("sessionId", "s")}, "given": params})
+    info = {"sessionId": params.get("sessionId", "s"), "epoch": "e"}
+    send(id=request_id, result={"session": info, "lastSeq": 0, "given": params})
 
 
 def tell(request_id: int, params: dict) -> None:

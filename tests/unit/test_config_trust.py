@@ -82,10 +82,13 @@ def test_a_list_that_others_may_write_to_trusts_nothing() -> None:
     assert "other users may write to it" in (read_trust().problem or "")
 
 
-def test_a_fifo_in_its_place_is_never_waited_for() -> None:
+def test_a_fifo_or_a_folder_in_its_place_is_never_waited_for() -> None:
     trust_file().parent.mkdir(parents=True)
     os.mkfifo(trust_file())
 
+    assert "no regular file" in (read_trust().problem or "")
+    trust_file().unlink()
+    trust_file().mkdir()
     assert "no regular file" in (read_trust().problem or "")
 
 

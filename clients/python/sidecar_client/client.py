@@ -1,4 +1,4 @@
-"""The client: one sidecar process, its sessions, and where each event goes. Sessions and runs have files of their own."""
+"""The client: one sidecar, its sessions, and where each event goes. Sessions and runs have files of their own."""
 
 import asyncio
 import logging
@@ -127,7 +127,7 @@ class SidecarClient:
             SidecarDied: It ended before it answered.
         """
         if self._revival is not None:
-            await asyncio.shield(self._revival)
+            await asyncio.wait([self._revival])
         with self._intake.waited_for():
             return await self._connection.request(method, params)
 
@@ -246,8 +246,9 @@ class SidecarClient:
         await process.wait()
 
     async def _open_session(self, method: str, params: JsonObject) -> Session:
-        answer = await self.request(method, params)
-        self._sessions.opened(params, answer)
+        with self._sessions.opening(params) as opened:
+            answer = await self.request(method, params)
+            opened(answer)
         return Session(self, answer)
 
     # ---- runs and their events ------------------------------------------------------------------------------------
@@ -293,24 +294,33 @@ class SidecarClient:
 
     async def _revive(self) -> None:
         """Go on in a new process; where that cannot be had, every run that waits for it ends with the reason."""
-        death = self._connection.process.death()
+        death: SidecarDied | None = self._connection.process.death()
         try:
             with self._intake.waited_for():
-                for attempt in range(ATTEMPTS):
-                    await asyncio.sleep(PAUSE * attempt)
-                    _log.warning("%s; starting a new one", str(death).partition("\n")[0])
-                    try:
-                        await self._start_again()
-                    except SidecarClientError as error:
-                        self._connection.process.kill()
-                        death = error if isinstance(error, SidecarDied) else SidecarDied(f"no new sidecar: {error}")
-                    else:
-                        return
+                death = await self._try_again(death)
         finally:
             self._revival = None
-            for run in {*self._runs.values()}:
-                if self._connection.ended:
+            if death is not None:
+                for run in {*self._runs.values()}:
                     self._settle(run, None, death)
+
+    async def _try_again(self, death: SidecarDied) -> SidecarDied | None:
+        """Start processes until one goes on; gives the last one's death where none did."""
+        for attempt in range(ATTEMPTS):
+            await asyncio.sleep(PAUSE * attempt)
+            _log.warning("%s; a new one is started", str(death).partition("\n")[0])
+            try:
+                await self._start_again()
+            except SidecarDied as error:
+                death = error
+            except RpcError as error:
+                death = SidecarDied(f"a new sidecar refused to begin: {error}")
+            else:
+                if not self._connection.ended:
+                    return None
+                death = self._connection.process.death()
+            self._connection.process.kill()
+        return death
 
     async def _start_again(self) -> None:
         """Start, resume every session, and send again what has no answer.

@@ -1,9 +1,11 @@
 """What has to be known to go on in a new process: the sessions that are open, and how far their events were seen."""
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from sidecar_client.types import JsonObject, ReplaySeq, RunEvent
+from sidecar_client.types import JsonObject, ReplaySeq, RunEvent, SessionInfo
 
 ATTEMPTS: Final = 3
 """Processes that are started, one after the other, before a client gives up."""
@@ -27,15 +29,35 @@ class OpenSessions:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
 
-    def __contains__(self, session_id: str) -> bool:
-        return session_id in self._seen
+    @contextmanager
+    def opening(self, params: JsonObject) -> Generator[Callable[[JsonObject], None], None, None]:
+        """While a session is created or resumed with these params; call what this gives with the answer.
 
-    def opened(self, params: JsonObject, answer: JsonObject) -> None:
-        """A session was created or resumed with these params."""
-        session = answer["session"]
+        The session is known before the answer is taken, because a replay's events come right behind it.
+        """
+        session_id: str | None = params.get("sessionId")
+        before = self._seen.get(session_id or "")
         replay: JsonObject = params.get("replayFrom") or {}
-        last = {"start": 0, "seq": replay.get("seq", 0)}.get(replay.get("type", "none"), answer["lastSeq"])
-        self._seen[session["sessionId"]] = _Seen(last, session["epoch"], _supplied(params))
+        session = _Seen(replay.get("seq", 0), replay.get("epoch", ""), _supplied(params))
+        if session_id is not None:
+            self._seen[session_id] = session
+
+        def opened(answer: JsonObject) -> None:
+            nonlocal before
+            info: SessionInfo = answer["session"]
+            if replay.get("type", "none") == "none":
+                session.seq = max(session.seq, answer["lastSeq"])
+            session.epoch = info["epoch"]
+            self._seen[info["sessionId"]] = before = session
+
+        try:
+            yield opened
+        finally:
+            if session_id is not None:
+                if before is None:
+                    self.closed(session_id)
+                else:
+                    self._seen[session_id] = before
 
     def closed(self, session_id: str) -> None:
         """A session is open no longer; harmless if it was not."""

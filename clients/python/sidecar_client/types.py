@@ -1127,6 +1127,7 @@ class OneOffKeywords(TypedDict):
     agent: NotRequired[str | AgentSpec]
     runId: NotRequired[str]
     middleware: NotRequired[list[MiddlewareEntry]]
+    whenBusy: NotRequired[Literal["reject", "queue", "steer"]]
     stream: NotRequired[bool]
     context: NotRequired[list[ContextItem]]
     options: NotRequired[RunOptions]
