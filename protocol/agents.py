@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from protocol.base import MAX_ID_LENGTH, Json, JsonObject, StrictModel, WireModel
+from protocol.base import MAX_ID_LENGTH, Flag, Json, JsonObject, Number, StrictModel, Whole, WireModel
 from protocol.tools import ToolEntry
 
 SourceId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
@@ -22,25 +22,25 @@ class NamedToolChoice(StrictModel):
 class RunOptions(WireModel):
     """How a model call is made. A field that is absent is not sent."""
 
-    temperature: float | None = Field(default=None, ge=0)
+    temperature: Number | None = Field(default=None, ge=0)
     """How freely tokens are chosen; 0: the likeliest each time."""
-    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_p: Number | None = Field(default=None, ge=0, le=1)
     """Choose among the likeliest tokens that together have this probability."""
-    max_output_tokens: int | None = Field(default=None, gt=0)
+    max_output_tokens: Whole | None = Field(default=None, gt=0)
     """Longest answer of one model call."""
     tool_choice: Literal["auto", "none", "required"] | NamedToolChoice | None = None
     """Whether the model may call tools, must, must not, or must call this one."""
-    max_turns: int | None = Field(default=None, gt=0)
+    max_turns: Whole | None = Field(default=None, gt=0)
     """Model calls in one run."""
     reasoning_effort: str | None = None
     """How much a model reasons; the values are the endpoint's own."""
-    seed: int | None = None
+    seed: Whole | None = None
     """Asks the endpoint for the same choices again; few promise it."""
     stop: tuple[str, ...] | None = None
     """Texts at which the answer ends."""
-    store: bool | None = None
+    store: Flag | None = None
     """True leaves the conversation with the model service; false keeps it here."""
-    parallel_tool_calls: bool | None = None
+    parallel_tool_calls: Flag | None = None
     """Whether one answer may hold several tool calls."""
     instructions: str | None = None
     """Added after the agent's and the providers'."""
@@ -67,9 +67,9 @@ class ProviderEntry(StrictModel):
     """The type's own configuration; `listProviders` has its schema."""
     on_error: Literal["fail", "warn"] | None = None
     """Whether a failure before the run fails the run; default: as the type has it."""
-    timeout_ms: int | None = Field(default=None, gt=0)
+    timeout_ms: Whole | None = Field(default=None, gt=0)
     """Longest call of one of its hooks; default: a limit of the configuration."""
-    independent: bool | None = None
+    independent: Flag | None = None
     """May run at the same time as its independent neighbours."""
     position: Literal["before_input", "after_input"] | None = None
     """Where its messages stand; default: as the type has it."""
@@ -100,7 +100,7 @@ class ApprovalConfig(StrictModel):
 
     mode: Literal["live", "inputRequired"] | None = None
     """`live` asks while the run waits; `inputRequired` ends the run with the question."""
-    timeout_ms: int | None = Field(default=None, ge=0)
+    timeout_ms: Whole | None = Field(default=None, ge=0)
     """How long an answer is waited for, then the call is denied; 0: for ever."""
     rules: tuple[ApprovalRule, ...] | None = None
     """Decisions that need no question. Deny rules of an earlier file stay."""
@@ -111,9 +111,9 @@ class CompactionConfig(StrictModel):
 
     strategy: str
     """The name of the way in which it is shortened."""
-    context_window_tokens: int | None = Field(default=None, gt=0)
+    context_window_tokens: Whole | None = Field(default=None, gt=0)
     """What the model can take in; default: what is known of the model."""
-    max_output_tokens: int | None = Field(default=None, gt=0)
+    max_output_tokens: Whole | None = Field(default=None, gt=0)
     """What is kept free for the answer."""
 
 
@@ -136,17 +136,17 @@ class AgentSpec(StrictModel):
     """What stands around its runs, model calls and tool calls, outermost first."""
     options: AgentOptions | None = None
     """How its model calls are made."""
-    max_turns: int | None = Field(default=None, gt=0)
+    max_turns: Whole | None = Field(default=None, gt=0)
     """Model calls in one run; default: a limit of the configuration."""
     after_run_order: Literal["reverse", "forward"] | None = None
     """In which order providers learn from a run; default: reverse."""
-    per_service_call_history: bool | None = None
+    per_service_call_history: Flag | None = None
     """Whether the history is stored with each model call, instead of with the run."""
     approvals: ApprovalConfig | None = None
     """Which tool calls need a person's consent."""
     compaction: CompactionConfig | None = None
     """What happens to a history that grows too long."""
-    harness: bool | JsonObject | None = None
+    harness: Flag | JsonObject | None = None
     """A ready-made set of providers and tools; false, true, or its parts."""
 
 

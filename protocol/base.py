@@ -1,8 +1,8 @@
 """The base of every wire type: frozen, camelCase on the wire, snake_case in Python. It validates and runs nothing."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict
 from pydantic.alias_generators import to_camel
 
 Json = Any
@@ -10,6 +10,22 @@ Json = Any
 
 JsonObject = dict[str, Any]
 """A JSON object that is data: its keys are never renamed."""
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str | bytes | bool):
+        raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic wants ValueError
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+"""A whole number; text and booleans are none."""
+
+Number = Annotated[float, BeforeValidator(_number)]
+"""A number; text and booleans are none."""
+
+Flag = Annotated[bool, Strict()]
+"""True or false, nothing that could be taken for it."""
 
 MAX_ID_LENGTH = 256
 """Longest `sessionId`, `runId` and `sourceId`, in characters."""

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, Strict
 
-from protocol.base import JsonObject, Params, WireModel
+from protocol.base import JsonObject, Params, Whole, WireModel
 
 
 class SidecarOptions(WireModel):
     """`initializationOptions.sidecar`: what the host says of itself."""
 
-    protocol_versions: tuple[int, ...] = (1,)
+    protocol_versions: tuple[Whole, ...] = (1,)
     client_id: str | None = None
     config: JsonObject | None = None
     """The same keys as `sidecar.toml`, limited as for an untrusted project."""
@@ -18,7 +18,7 @@ class SidecarOptions(WireModel):
     """Named secrets for `api_key_secret`. Kept in memory only."""
     features: JsonObject = Field(default_factory=dict)
     opt_out_events: tuple[str, ...] | None = None
-    max_message_bytes: int | None = Field(default=None, ge=65_536)
+    max_message_bytes: Whole | None = Field(default=None, ge=65_536)
 
 
 class InitializationOptions(WireModel):
@@ -30,7 +30,7 @@ class InitializationOptions(WireModel):
 class InitializeParams(Params):
     """LSP's `initialize`, as far as the sidecar itself reads it."""
 
-    process_id: int | None = None
+    process_id: Whole | None = None
     root_uri: str | None = None
     workspace_folders: tuple[dict[str, Any], ...] | None = None
     capabilities: JsonObject = Field(default_factory=dict)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from protocol.agents import AgentSpec, MiddlewareEntry, RunOptions
-from protocol.base import Json, JsonObject, Params, WireModel
+from protocol.base import Flag, Json, JsonObject, Params, Whole, WireModel
 from protocol.messages import Block, Message, Usage
 from protocol.sessions import PendingRequest, RunId, SessionId, WireWarning
 
@@ -32,7 +32,7 @@ class ContextItem(WireModel):
 
     uri: str
     range: JsonObject | None = None
-    version: int | None = None
+    version: Whole | None = None
     text: str | None = None
 
 
@@ -49,7 +49,7 @@ class RunParams(Params):
     middleware: tuple[MiddlewareEntry, ...] | None = None
     wait: Literal["completed", "accepted"] = "completed"
     when_busy: Literal["reject", "queue", "steer"] = "reject"
-    stream: bool = True
+    stream: Flag = True
     """False: no ephemeral events."""
     context: tuple[ContextItem, ...] | None = None
     options: RunOptions | None = None
@@ -58,9 +58,9 @@ class RunParams(Params):
     properties: JsonObject | None = None
     function_invocation_kwargs: JsonObject | None = None
     client_kwargs: JsonObject | None = None
-    timeout_ms: int | None = Field(default=None, gt=0)
-    work_done_token: str | int | None = None
-    partial_result_token: str | int | None = None
+    timeout_ms: Whole | None = Field(default=None, gt=0)
+    work_done_token: str | Whole | None = None
+    partial_result_token: str | Whole | None = None
 
 
 class RunResult(WireModel):

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from protocol.agents import AgentSpec, ModelName, ProviderEntry
-from protocol.base import MAX_ID_LENGTH, Json, JsonObject, Params, WireModel
+from protocol.base import MAX_ID_LENGTH, Flag, Json, JsonObject, Params, Whole, WireModel
 from protocol.messages import Usage
 from protocol.tools import HostTool
 
 SessionId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
-PageLimit = Annotated[int, Field(gt=0, le=1_000)]
+PageLimit = Annotated[Whole, Field(gt=0, le=1_000)]
 
 
 class WireWarning(WireModel):
@@ -103,7 +103,7 @@ class CreateSessionParams(Params):
     mcp_servers: tuple[JsonObject, ...] | None = None
     state: JsonObject | None = None
     service_session_id: str | None = None
-    ephemeral: bool | None = None
+    ephemeral: Flag | None = None
     """Kept in memory only, gone with the process."""
     title: str | None = None
     metadata: JsonObject | None = None
@@ -135,7 +135,7 @@ class ReplaySeq(WireModel):
     """Replay what came after a cursor."""
 
     type: Literal["seq"]
-    seq: int = Field(ge=0)
+    seq: Whole = Field(ge=0)
     epoch: str
 
 
@@ -198,7 +198,7 @@ class ListSessionsParams(Params):
     cwd: str | None = None
     query: str | None = None
     """Text in title or id."""
-    archived: bool = False
+    archived: Flag = False
 
 
 class ListSessionsResult(WireModel):
@@ -217,7 +217,7 @@ class ForkSessionParams(Params):
     before_run_id: RunId | None = None
     """Keep only what came before this run."""
     new_session_id: SessionId | None = None
-    ephemeral: bool | None = None
+    ephemeral: Flag | None = None
     """Default: as the source."""
 
 
@@ -233,12 +233,12 @@ class UpdateSessionParams(Params):
     session_id: SessionId
     title: str | None = None
     metadata: JsonObject | None = None
-    archived: bool | None = None
+    archived: Flag | None = None
     config_options: JsonObject | None = None
     """Option id → its new value."""
     state_patch: JsonObject | None = None
     """RFC 7386 merge patch of the state bag."""
-    if_revision: int | None = None
+    if_revision: Whole | None = None
     """Refuse with `revisionConflict` if the session has another revision."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from protocol.agents import AgentInfo, ModelInfo, ProviderTypeInfo
-from protocol.base import Json, JsonObject, Params, WireModel
+from protocol.base import Flag, Json, JsonObject, Params, Whole, WireModel
 from protocol.errors import WireError
 from protocol.messages import Message, Usage
 from protocol.sessions import ActiveRun, PageLimit, PendingRequest, RunId, SessionId, SessionInfo, WireWarning
@@ -20,7 +20,7 @@ class GetStateParams(Params):
     run_id: RunId | None = None
     include: tuple[StatePart, ...] | None = None
     """Default: everything except `documents` and `tools`."""
-    if_revision: int | None = None
+    if_revision: Whole | None = None
     """Answer `unchanged` if the session still has this revision and no run is active."""
 
 
@@ -153,13 +153,13 @@ class GetEventsParams(Params):
     """A page of a session's durable events after a cursor."""
 
     session_id: SessionId
-    after_seq: int = Field(ge=0)
+    after_seq: Whole = Field(ge=0)
     epoch: str | None = None
     """The epoch that the cursor is of; another one gives status `epochChanged`."""
     limit: PageLimit = 100
     types: tuple[str, ...] | None = None
     """Only events of these types."""
-    wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = None
+    wait_ms: Annotated[Whole, Field(ge=0, le=600_000)] | None = None
     """Wait this long for the first event, if there is none yet."""
 
 
@@ -194,4 +194,4 @@ class TrustFolderParams(Params):
     """The user's word on a workspace, passed on by the host."""
 
     path: str
-    trusted: bool
+    trusted: Flag

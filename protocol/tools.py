@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from protocol.base import JsonObject, StrictModel
+from protocol.base import Flag, JsonObject, StrictModel, Whole
 
 ApprovalMode = Literal["never_require", "always_require"]
 
@@ -27,7 +27,7 @@ class HostTool(StrictModel):
     """What sort of action it is, for people who are asked."""
     approval_mode: ApprovalMode | None = None
     """Whether each call needs consent."""
-    timeout_ms: int | None = Field(default=None, gt=0)
+    timeout_ms: Whole | None = Field(default=None, gt=0)
     """Longest call; default: none."""
 
 
@@ -55,7 +55,7 @@ class AgentTool(StrictModel):
     """The name of its one argument, the task."""
     arg_description: str | None = None
     """What the model is told of that argument."""
-    propagate_session: bool | None = None
+    propagate_session: Flag | None = None
     """Whether the other agent works on this session's state."""
     approval_mode: ApprovalMode | None = None
     """Whether each call needs consent."""

@@ -4,15 +4,8 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Final, Self
-
-import platformdirs
-
-try:
-    import readline
-except ImportError:  # Windows, or a Python that was built without it
-    readline = None
 
 HISTORY_LINES: Final = 1_000
 _PRIVATE: Final = 0o600
@@ -20,6 +13,8 @@ _PRIVATE: Final = 0o600
 
 def history_file() -> Path:
     """Where the lines of earlier times are kept."""
+    import platformdirs
+
     return Path(platformdirs.user_state_dir("agent-sidecar", appauthor=False)) / "chat-history"
 
 
@@ -33,22 +28,23 @@ class LineEditor:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self._readline = _readline() if self._interactive else None
         self._known = 0
 
     def __enter__(self) -> Self:
-        if self._interactive and readline is not None:
-            readline.clear_history()
+        if self._readline is not None:
+            self._readline.clear_history()
             for line in _read(self._path)[-HISTORY_LINES:]:
-                readline.add_history(line)
-            self._known = readline.get_current_history_length()
+                self._readline.add_history(line)
+            self._known = self._readline.get_current_history_length()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._interactive and readline is not None:
-            numbers = range(self._known + 1, readline.get_current_history_length() + 1)
-            _append(self._path, (readline.get_history_item(number) for number in numbers))
+        if self._readline is not None:
+            numbers = range(self._known + 1, self._readline.get_current_history_length() + 1)
+            _append(self._path, (self._readline.get_history_item(number) for number in numbers))
 
     def ask(self, prompt: str) -> str | None:
         """The next line; None at the end (Ctrl-D).
@@ -60,6 +56,15 @@ class LineEditor:
             return input(prompt if self._interactive else "")
         except EOFError:
             return None
+
+
+def _readline() -> ModuleType | None:
+    """Imported for a person only: `input` edits lines from then on, and some terminals are sent a sequence."""
+    try:
+        import readline
+    except ImportError:  # Windows, or a Python that was built without it
+        return None
+    return readline
 
 
 def _read(path: Path) -> list[str]:

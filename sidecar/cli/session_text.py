@@ -26,11 +26,10 @@ def row(session: SessionInfo) -> tuple[str, ...]:
 
 def describe_state(state: GetStateResult) -> str:
     """What `getState` told, a line for each thing that is there."""
-    session, usage = state.get("session"), state.get("usage")
-    lines: list[str] = []
-    if session is not None:
-        shown = ("sessionId", "title", "agent", "model", "cwd", "createdAt", "updatedAt", "status")
-        lines += [f"{key}: {session[key]}" for key in shown if session.get(key) is not None]
+    session: JsonObject = {**state.get("session", {})}
+    usage = state.get("usage")
+    shown = ("sessionId", "title", "agent", "model", "cwd", "createdAt", "updatedAt", "status")
+    lines = [f"{key}: {session[key]}" for key in shown if key in session]
     if usage is not None:
         lines.append(f"tokens: {usage.get('inputTokens', 0)} in, {usage.get('outputTokens', 0)} out")
     own = {provider["sourceId"] for provider in state.get("providers", [])}

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sidecar_client import RpcError, SidecarClient
 from sidecar_client.types import JsonObject, ListSessionsParams, SessionInfo
@@ -138,14 +138,19 @@ def _read_document(name: str) -> JsonObject:
         raise CommandError(f"{name} is no JSON document: {error}") from error
     if not isinstance(document, dict):
         raise CommandError(f"{name} is no exported session")
-    return document
+    return cast("JsonObject", document)
 
 
 async def _delete(client: SidecarClient, arguments: Arguments, out: Output) -> None:
-    """Delete each one, whatever became of the others."""
+    """Delete each one, whatever became of the others.
+
+    Raises:
+        CommandError: Some are not there, or in use.
+    """
     failed: list[str] = []
     for session_id in arguments.session:
         try:
+            await client.request("getState", {"sessionId": session_id, "include": ["session"]})  # is it there?
             await client.delete_session(session_id)
         except RpcError as error:
             failed.append(f"{session_id}: {error.message}")

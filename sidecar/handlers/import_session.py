@@ -1,5 +1,8 @@
 """`importSession`: a session from an exported document. Its epoch and its events begin anew."""
 
+from typing import cast
+
+from protocol.base import Json, JsonObject
 from protocol.sessions import ImportSessionParams, SessionResult
 from sidecar.handlers.services import Call, Services
 from sidecar.sessions.transfer import from_document
@@ -17,6 +20,6 @@ def imported_id(params: ImportSessionParams) -> str | None:
     """The id that the session will have, if the document is one."""
     if params.new_session_id is not None:
         return params.new_session_id
-    session = params.document.get("session")
-    session_id = session.get("sessionId") if isinstance(session, dict) else None
+    session: Json = params.document.get("session")
+    session_id: Json = cast("JsonObject", session).get("sessionId") if isinstance(session, dict) else None
     return session_id if isinstance(session_id, str) else None

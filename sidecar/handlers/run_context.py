@@ -10,7 +10,6 @@ from protocol.runs import ContextItem
 from sidecar.errors import InvalidParams, RevisionConflict
 from sidecar.handlers.services import Documents
 
-
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line as LSP counts them; Python's own `splitlines` breaks at more than that."""
 

@@ -1,9 +1,10 @@
 """Every message from the client goes through here once, and every request is answered here, exactly once."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, cast
 
 from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
@@ -23,7 +24,7 @@ from sidecar.errors import (
     SidecarError,
 )
 from sidecar.handlers.services import Call, Reply, Services
-from sidecar.handlers.table import TABLE, Binding, Lane
+from sidecar.handlers.table import TABLE, Binding
 from sidecar.server.envelope import (
     BadEnvelope,
     Notification,
@@ -36,64 +37,21 @@ from sidecar.server.envelope import (
 )
 from sidecar.server.inside import InsideRequests
 from sidecar.server.lanes import Lanes, Pass
+from sidecar.server.neighbours import LanguageServer, Lifecycle, Wire
 from sidecar.server.reverse import ReverseRequests
+from sidecar.server.trace import Trace
 from sidecar.server.validation import as_object, clean_nul, validate
 from sidecar.sessions.storage_errors import storage_error
+from sidecar.sessions.tickets import RunTicket
 from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER, log_failure
 from sidecar.transport.decode import DecodeError, decode, has_nul
 from sidecar.transport.framing import Fault
 
+PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
+
 SETTLE_S: Final = 1.0
 """After `shutdown`, requests get this long to end by themselves."""
-
-
-class Wire(Protocol):
-    """What the server needs of the connection."""
-
-    def send(self, body: bytes) -> None:
-        """Queue one message."""
-        ...
-
-
-class LanguageServer(Protocol):
-    """What the server needs of the language-server half."""
-
-    def handles(self, method: str) -> bool:
-        """Whether a method is the half's."""
-        ...
-
-    def notify(self, method: str, params: Json) -> None:
-        """Hand a notification over."""
-        ...
-
-    async def request(self, method: str, params: Json, stop: asyncio.Event) -> Json:
-        """Hand a request over; `stop` is set when the client cancels it."""
-        ...
-
-
-class Lifecycle(Protocol):
-    """What the server asks of the process."""
-
-    def initialize(self, params: JsonObject) -> tuple[JsonObject, Services]:
-        """The answer to `initialize`, and the sidecar that it started. Raises `SidecarError`."""
-        ...
-
-    def exit(self, *, after_shutdown: bool) -> None:
-        """The client wants the process to end."""
-        ...
-
-    def end_of_input(self, *, after_shutdown: bool) -> None:
-        """The client will send nothing more."""
-        ...
-
-    def client_gone(self, why: str) -> None:
-        """Nobody reads any more."""
-        ...
-
-    def configuration_changed(self) -> None:
-        """The client says that its configuration has changed."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -108,6 +66,7 @@ class _Pending:
     stop: asyncio.Event | None = None
     """How it is told of its cancellation, where it ends by itself."""
     answered: bool = False
+    since: float = field(default_factory=time.monotonic)
     stoppable: bool = True
     """It may be cut at any point: it changes nothing."""
 
@@ -133,6 +92,7 @@ class Server:
         self._idle = asyncio.Event()
         self._idle.set()
         self._shutting_down = False
+        self._trace = Trace(wire.send)
         self.inside: Final = InsideRequests(lambda request: self._admit(request, has_nul=True))
         """For requests that begin in this process."""
         self.reverse: Final = ReverseRequests(wire.send)
@@ -211,6 +171,7 @@ class Server:
     # ---- requests -------------------------------------------------------------------------------------------------
 
     def _on_request(self, request: Request, *, has_nul: bool) -> None:
+        self._trace.received(request.method, request.id)
         if request.id in self._unanswered:
             self._refuse(request.id, InvalidRequest("a request with this id is still unanswered; use another id"))
             return
@@ -257,9 +218,15 @@ class Server:
         """Take the request's place in its session's lane, here in the reader: places are in the order of arrival."""
         params = validate(binding.method.params, raw)
         session_id: str | None = getattr(params, "session_id", None)
-        place = self._lanes.enter(session_id, binding.lane)
-        ticket = services.tickets.register(session_id, params.run_id) if isinstance(params, RunParams) else None
-        pending = _Pending(request.id, request.method, place, stoppable=binding.lane is Lane.FREE)
+        creates = binding.creates(params) if binding.creates is not None else None
+        ticket: RunTicket | None = None
+        lane_of = session_id
+        if isinstance(params, RunParams):
+            ticket = services.tickets.register(session_id, params.run_id, params.work_done_token)
+            if session_id is None and params.run_id is not None:
+                lane_of = f"\0{params.run_id}"  # no session's id; the same one-off run may be sent twice
+        place = self._lanes.enter(lane_of, binding.lane, creates)
+        pending = _Pending(request.id, request.method, place, stoppable=binding.stoppable)
         pending.call = call = Call(
             request_id=request.id,
             raw=raw,
@@ -281,7 +248,9 @@ class Server:
     def _initialize(self, request: Request) -> None:
         if self._services is not None:
             raise InvalidRequest("initialize was answered already")
-        result, self._services = self._lifecycle.initialize(as_object(request.params))
+        params = as_object(request.params)
+        result, self._services = self._lifecycle.initialize(params)
+        self._trace.set(params.get("trace"))
         self._wire.send(result_answer(request.id, result))
 
     async def _shutdown(self, _: _Pending) -> Json:
@@ -338,13 +307,14 @@ class Server:
             self.inside.answer(pending.id, error)
             self._send(pending, None)
         else:
-            self._send(pending, error_answer(pending.id, error))
+            self._send(pending, error_answer(pending.id, error), error.kind)
 
-    def _send(self, pending: _Pending, body: bytes | None) -> None:
+    def _send(self, pending: _Pending, body: bytes | None, failure: str | None = None) -> None:
         if not pending.answered:
             pending.answered = True
             del self._unanswered[pending.id]
             if body is not None:
+                self._trace.answered(pending.method, pending.id, pending.since, failure)
                 reached("answer.before")
                 self._wire.send(body)
                 reached("answer.after")
@@ -372,13 +342,23 @@ class Server:
             self._lifecycle.exit(after_shutdown=self._shutting_down)
         elif message.method == "$/cancelRequest":
             self._cancel(message.params)
+        elif message.method == "$/setTrace":
+            self._trace.set(_member(message.params, "value"))
+            self._language_server.notify(message.method, message.params)
         elif self._services is None:
             LOGGER.info("a notification before initialize was ignored")
         elif message.method == "workspace/didChangeConfiguration":
             self._lifecycle.configuration_changed()
+        elif message.method == PROGRESS_CANCEL and self._cancelled_progress(message.params, self._services):
+            return
         elif self._language_server.handles(message.method):
             self._language_server.notify(message.method, message.params)
         # Whatever else it is: a notification is never answered.
+
+    def _cancelled_progress(self, params: Json, services: Services) -> bool:
+        """Stop the run with that work-done token; whether it is a run's."""
+        token = _member(params, "token")
+        return isinstance(token, str | int) and services.tickets.cancel_token(token)
 
     def _cancel(self, params: Json) -> None:
         try:
@@ -395,6 +375,11 @@ class Server:
             pending.stop.set()
         elif pending.stoppable or not pending.place.started:
             pending.task.cancel()
+
+
+def _member(params: Json, name: str) -> Json:
+    """A member of a notification's params, which may be anything."""
+    return cast("JsonObject", params).get(name) if isinstance(params, dict) else None
 
 
 def _parse_error(why: object) -> ParseError:

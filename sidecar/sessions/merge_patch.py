@@ -1,4 +1,4 @@
-"""How two writers of the state bag keep out of each other's way: RFC 7386 merge patches, and a three-way merge. Pure."""
+"""Changes to the state bag by two writers: RFC 7386 merge patches, and a three-way merge. Pure."""
 
 from typing import Any, cast
 
@@ -19,9 +19,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def carry_over(base: Json, ours: Json, theirs: Json) -> Json:
-    """`theirs` with what we have changed between `base` and `ours`, object by object. Where both changed, ours counts."""
+    """`theirs` with what changed from `base` to `ours`, object by object. Where both have changed, ours counts."""
     if not (isinstance(base, dict) and isinstance(ours, dict) and isinstance(theirs, dict)):
-        return ours
+        return cast("Json", ours)
     before, mine = cast("JsonObject", base), cast("JsonObject", ours)
     merged = {key: value for key, value in cast("JsonObject", theirs).items() if key in mine or key not in before}
     for key, value in mine.items():
@@ -40,4 +40,4 @@ def _same(one: Json, other: Json) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         left, right = cast("list[Json]", one), cast("list[Json]", other)
         return len(left) == len(right) and all(map(_same, left, right))
-    return type(one) is type(other) and one == other
+    return type(cast("Json", one)) is type(cast("Json", other)) and one == other

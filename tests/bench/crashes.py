@@ -23,8 +23,10 @@ from tests.bench.promises import Tally, hold
 
 SESSIONS: Final = 8
 """Busy at once."""
-LONGEST_WORK_S: Final = 0.5
-"""A kill comes within so many seconds."""
+MOST_MESSAGES: Final = 300
+"""A kill comes after at most so many messages: seconds would mean another amount of work on each machine …"""
+MORE_S: Final = 0.02
+"""… and up to so much later, between two messages."""
 EARLY: Final = 0.3
 """Share of the kills that come while the sidecar opens its sessions again, and repairs them."""
 
@@ -60,12 +62,12 @@ class Crashes:
         """Start a sidecar, hold what the last one left against the promises, work, and kill it at some instant."""
         async with FakeHost(store=self._store, env=self._model.environment, ledger=self._ledger) as host:
             if self._dice.random() < EARLY:
-                killing = asyncio.create_task(self._kill(host, LONGEST_WORK_S / 4))
+                killing = asyncio.create_task(self._kill(host, MOST_MESSAGES // 5))
                 with contextlib.suppress(HostGone):
                     await self._hold(host)
             else:
                 await self._hold(host)
-                killing = asyncio.create_task(self._kill(host, LONGEST_WORK_S))
+                killing = asyncio.create_task(self._kill(host, MOST_MESSAGES))
             await self._busy.work(host, self._ids)
             await killing
 
@@ -76,8 +78,10 @@ class Crashes:
             await self._busy.rounds(host, self._ids, 1)
             return await self._hold(host)
 
-    async def _kill(self, host: FakeHost, within: float) -> None:
-        await asyncio.sleep(self._dice.uniform(0, within))
+    async def _kill(self, host: FakeHost, messages: int) -> None:
+        wanted = len(host.messages) + self._dice.randrange(messages)
+        await host.until(lambda: len(host.messages) >= wanted)
+        await asyncio.sleep(self._dice.uniform(0, MORE_S))
         host.kill()
         self.kills += 1
 

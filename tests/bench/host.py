@@ -69,10 +69,10 @@ class FakeHost:
         self.arrived: list[float] = []
         """When each of them came, on the monotonic clock."""
         self.stderr = b""
-        self.may_be_cut = False
-        """The test makes the sidecar end in the middle of a frame."""
         self._args = ("serve", "--store", store, *args)
         self._env = env or {}
+        self.may_be_cut = "AGENT_SIDECAR_CRASH_AT" in self._env
+        """The test makes the sidecar end in the middle of a frame."""
         self._cwd = cwd
         self._initialize = initialize or {}
         self._greet = greet
@@ -221,6 +221,7 @@ class FakeHost:
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal; -9 by default."""
         if self.process.returncode is None:
+            self.may_be_cut |= number == signal.SIGKILL
             self.process.send_signal(number)
 
     def hang_up(self) -> None:
@@ -285,7 +286,7 @@ class FakeHost:
             if waiting is not None:
                 assert not waiting.done(), f"answered twice: {message}"
                 result = message.get("result")
-                if self._checker is not None and isinstance(result, dict) and "configOptions" in result:
+                if self._checker is not None and isinstance(result, dict) and {"configOptions", "lastSeq"} <= set(result):
                     self._checker.answered(result["session"]["sessionId"], result["lastSeq"])
                     self._expect_replay(result, self._replays.pop(message["id"], {}))
                 waiting.set_result(message)

@@ -83,7 +83,10 @@ HELLO = [
 @pytest.mark.parametrize(
     ("rest", "complaint"),
     [
-        ([Line("←", {"id": 2, "result": {"status": "cancelling"}}, 4)], "line 4: .result.status: expected 'cancelling'"),
+        (
+            [Line("←", {"id": 2, "result": {"status": "cancelling"}}, 4)],
+            "line 4: .result.status: expected 'cancelling'",
+        ),
         ([Line("←", {"id": "2", "result": {"status": "notRunning"}}, 4)], "line 4: .id: expected '2', but came 2"),
         ([Line("←", {"id": 2, "result": {}}, 4)], "line 4: .result.status is not expected"),
         ([Line("eof", True, 4), Line("exit", 0, 5)], "1 messages are not expected"),

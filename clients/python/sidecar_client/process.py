@@ -8,13 +8,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from sidecar_client.errors import SidecarDied
 
 CONSOLE_SCRIPT: Final = "agent-sidecar"
 STDERR_LINES_KEPT: Final = 40
-_STDOUT, _STDERR, _EXIT = 1, 2, -1
+_STDIN, _STDOUT, _STDERR, _EXIT = 0, 1, 2, -1
 _GRACE: Final = 1.0
 """Seconds between the first sign of the end and giving up on the rest: a grandchild may hold a pipe open for long."""
 
@@ -127,8 +127,8 @@ class SidecarProcess(asyncio.SubprocessProtocol):
         """
         if self._transport is None or self.ended:
             raise self.death()
-        stdin = self._transport.get_pipe_transport(0)
-        if isinstance(stdin, asyncio.WriteTransport):
+        stdin = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(_STDIN))
+        if stdin is not None:
             stdin.write(data)
 
     async def drain(self) -> None:
@@ -138,7 +138,8 @@ class SidecarProcess(asyncio.SubprocessProtocol):
     def set_reading(self, reading: bool) -> None:
         """Stop or go on reading the child's stdout. After its exit what is left is read in any case."""
         pipe = self._transport.get_pipe_transport(_STDOUT) if self._transport else None
-        if not isinstance(pipe, asyncio.ReadTransport) or pipe.is_closing():
+        pipe = cast("asyncio.ReadTransport | None", pipe)
+        if pipe is None or pipe.is_closing():
             return
         if reading or _EXIT not in self._alive:
             pipe.resume_reading()
@@ -147,7 +148,7 @@ class SidecarProcess(asyncio.SubprocessProtocol):
 
     def close_stdin(self) -> None:
         """Tell the child that nothing more will come."""
-        stdin = self._transport.get_pipe_transport(0) if self._transport else None
+        stdin = self._transport.get_pipe_transport(_STDIN) if self._transport else None
         if stdin is not None:
             stdin.close()
 
@@ -171,8 +172,7 @@ class SidecarProcess(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
-        if isinstance(transport, asyncio.SubprocessTransport):
-            self._transport = transport
+        self._transport = cast("asyncio.SubprocessTransport", transport)  # other loops have classes of their own
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Called by asyncio."""
