@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict
+from pydantic import BaseModel, ConfigDict, Strict
 from pydantic.alias_generators import to_camel
 
 Json = Any
@@ -12,17 +12,11 @@ JsonObject = dict[str, Any]
 """A JSON object that is data: its keys are never renamed."""
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, str | bytes | bool):
-        raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic wants ValueError
-    return value
+Whole = Annotated[int, Strict()]
+"""A whole number, nothing that could be taken for one."""
 
-
-Whole = Annotated[int, BeforeValidator(_number)]
-"""A whole number; text and booleans are none."""
-
-Number = Annotated[float, BeforeValidator(_number)]
-"""A number; text and booleans are none."""
+Number = Annotated[float, Strict()]
+"""A number, nothing that could be taken for one."""
 
 Flag = Annotated[bool, Strict()]
 """True or false, nothing that could be taken for it."""
