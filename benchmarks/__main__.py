@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from . import events, memory, round_trip, runs, startup
+from . import events, growth, memory, peers, round_trip, runs, startup
 from .report import Figure, show
 from .workspace import Workspace
 
@@ -23,6 +23,11 @@ BENCHMARKS: Final[dict[str, Callable[[Workspace], list[Figure]]]] = {
     "memory": memory.measure,
     "runs": runs.measure,
 }
+ON_REQUEST: Final[dict[str, Callable[[Workspace], list[Figure]]]] = {
+    "growth": growth.measure,
+    "peers": peers.measure,
+}
+"""Run only where they are named: they take minutes, and the peers are installed at their first use."""
 
 _DESCRIPTION: Final = """\
 Measure the sidecar beside baselines, in one run on one machine, and print medians and their ratio.
@@ -32,6 +37,8 @@ Run it from a checkout, with the interpreter of the environment where agent-side
     python -m benchmarks            all of them, under two minutes
     python -m benchmarks --quick    fewer repetitions, under 20 seconds
     python -m benchmarks events     only that one
+    python -m benchmarks growth     how cost grows with sessions, turns and sizes
+    python -m benchmarks peers      beside pygls, mcp, ACP and agent-framework; installs them into a cache folder
 
 Trust the ratios, not the absolute figures; on a busy machine trust neither.
 """
@@ -39,16 +46,17 @@ Trust the ratios, not the absolute figures; on a busy machine trust neither.
 
 def main() -> int:
     """Run what the command line asks for."""
+    known = BENCHMARKS | ON_REQUEST
     parser = argparse.ArgumentParser(
         "python -m benchmarks", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("only", nargs="*", metavar="BENCHMARK", help=f"one or more of: {', '.join(BENCHMARKS)}")
+    parser.add_argument("only", nargs="*", metavar="BENCHMARK", help=f"one or more of: {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: rougher figures")
     arguments = parser.parse_args()
     wanted: list[str] = arguments.only or list(BENCHMARKS)
     for name in wanted:
-        if name not in BENCHMARKS:
-            parser.error(f"there is no benchmark {name!r}; there are: {', '.join(BENCHMARKS)}")
+        if name not in known:
+            parser.error(f"there is no benchmark {name!r}; there are: {', '.join(known)}")
     if sys.platform == "win32":
         parser.error("the baseline needs uvloop and pipes of POSIX")
     _run(wanted, quick=arguments.quick)
@@ -62,7 +70,7 @@ def _run(wanted: list[str], *, quick: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="sidecar-benchmarks-") as folder:
         for name in wanted:
             sys.stderr.write(f"{name} …\n")
-            figures += BENCHMARKS[name](Workspace(Path(folder), quick=quick))
+            figures += (BENCHMARKS | ON_REQUEST)[name](Workspace(Path(folder), quick=quick))
     show(figures, console)
     load = os.getloadavg()[0]
     console.print(

@@ -84,8 +84,9 @@ class Child:
 
     def write(self, data: bytes) -> None:
         """Write bytes that are framed already."""
-        while data:
-            data = data[os.write(self._output, data) :]
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._output, rest) :]
 
     def read_some(self) -> bytes:
         """What the pipe holds, at least one byte.

@@ -36,6 +36,10 @@ class Workspace:
         """The raw framed echo server."""
         return self.python(str(Path(__file__).with_name("raw_echo.py")))
 
+    def sink(self) -> Child:
+        """The raw server for large requests."""
+        return self.python(str(Path(__file__).with_name("raw_sink.py")))
+
     def sidecar(self, durability: Durability = "memory") -> Child:
         """`agent-sidecar serve`, not yet initialized, on a store of its own."""
         arguments = ["--store", "memory"]

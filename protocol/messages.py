@@ -1,6 +1,9 @@
 """Messages and their content blocks, as hosts send them, as models see them and as they are stored."""
 
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from operator import attrgetter
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
 
@@ -221,10 +224,21 @@ class Message(WireModel):
     def _string_is_text(cls, value: Any) -> Any:
         return ({"type": "text", "text": value},) if isinstance(value, str) else value
 
-    @property
+    @cached_property
     def text(self) -> str:
-        """The text blocks, joined."""
+        """The text blocks, joined. Kept: a long history is asked for it in every run."""
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields changed. It joins its own text, where pydantic would hand on the kept one."""
+        copied = super().model_copy(update=update, deep=deep)
+        vars(copied).pop("text", None)
+        return copied
+
+
+def text_length(messages: Iterable[Message]) -> int:
+    """How many characters their texts have in all."""
+    return sum(map(len, map(attrgetter("text"), messages)))  # no Python frame for each message of a long history
 
 
 def text_message(role: Role, text: str, **fields: Any) -> Message:

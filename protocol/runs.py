@@ -49,6 +49,7 @@ class RunParams(Params):
     middleware: tuple[MiddlewareEntry, ...] | None = None
     wait: Literal["completed", "accepted"] = "completed"
     when_busy: Literal["reject", "queue", "steer"] = "reject"
+    """`steer`: join the run under way; with `context`, `options` or `responseFormat` of its own, queue."""
     stream: Flag = True
     """False: no ephemeral events."""
     context: tuple[ContextItem, ...] | None = None

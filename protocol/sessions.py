@@ -11,7 +11,8 @@ from protocol.tools import HostTool
 
 SessionId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
-PageLimit = Annotated[Whole, Field(gt=0, le=1_000)]
+PageLimit = Annotated[Whole, Field(gt=0)]
+"""Items wanted on a page; a page holds fewer where that is over a limit of the configuration."""
 
 
 class WireWarning(WireModel):

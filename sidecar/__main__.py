@@ -57,7 +57,7 @@ def _serve(arguments: list[str]) -> None:
     from sidecar.handshake import greet
 
     try:
-        start = greet(inbound, outbound, options.framing, lambda: __import__("sidecar.app"))
+        start = greet(inbound, outbound, options.framing, options.config, lambda: __import__("sidecar.app"))
         from sidecar.app import serve
 
         gc.freeze()

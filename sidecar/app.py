@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from protocol.base import JsonObject
+from protocol.features import LIMITS
 from protocol.lifecycle import InitializeParams
 from protocol.version import PROTOCOL_VERSIONS
 from sidecar.agents.workspaces import Workspaces
+from sidecar.config.limits import Limits
 from sidecar.config.load import Sources, combine, read_sources
 from sidecar.config.model import Config, LoggingConfig
 from sidecar.errors import ProtocolVersionUnsupported, SidecarError
-from sidecar.handlers.services import Documents, ServerFacts, Services
+from sidecar.handlers.services import Documents, Pages, ServerFacts, Services
 from sidecar.handshake import Inherited, initialize_result
 from sidecar.models.registry import Models
 from sidecar.options import ServeOptions
@@ -84,6 +86,7 @@ async def _serve(options: ServeOptions, start: Inherited) -> int:
         start.outbound,
         framing=start.framing or options.framing,
         max_message_bytes=limits.max_message_bytes,
+        max_header_bytes=limits.max_header_bytes,
         initial=start.unread,
         limits=WriterLimits(
             drain_above=limits.writer_drain_bytes,
@@ -95,9 +98,9 @@ async def _serve(options: ServeOptions, start: Inherited) -> int:
     )
 
     def initialize(params: JsonObject, documents: Documents) -> Started:
-        return start_services(options, sources, config_error, connection, params, documents, start.instance_id)
+        return start_services(options, sources, config_error, connection, params, documents, start.instance_id, limits)
 
-    process = Process(connection, options, initialize, max_in_flight=limits.max_in_flight)
+    process = Process(connection, options, initialize, limits=limits)
     return await process.run(start.answered.params if start.answered is not None else None)
 
 
@@ -137,8 +140,9 @@ def start_services(
     raw: JsonObject,
     documents: Documents,
     instance_id: str,
+    limits: Limits,
 ) -> Started:
-    """What `initialize` starts.
+    """What `initialize` starts. `limits` are those that the connection began with.
 
     Raises:
         InvalidParams: our block has the wrong shape.
@@ -173,11 +177,12 @@ def start_services(
         documents,
         instance_id,
         opted_out=frozenset((block.opt_out_events or ()) if block else ()),
+        max_queued=limits.max_queued_runs,
+        page_bytes=min(config.limits.page_bytes, max_message_bytes // 2),
     )
     services.sessions.default_cwd = workspaces.folder
-    services.page_bytes = min(services.page_bytes, max_message_bytes // 2)
     return Started(
-        result=initialize_result(raw, instance_id),
+        result=initialize_result(raw, instance_id, advertised(limits)),
         services=services,
         events=events,
         process_id=params.process_id,
@@ -196,6 +201,8 @@ def build_services(
     instance_id: str,
     *,
     opted_out: frozenset[str],
+    max_queued: int,
+    page_bytes: int,
 ) -> Services:
     """The parts of the sidecar, put together. Nothing is opened, no model is called."""
     store = config.store
@@ -237,12 +244,18 @@ def build_services(
             outlet=sessions.outlet,
             tickets=tickets,
             keep_event_runs=store.keep_event_runs,
-            max_queued=config.limits.max_queued_runs,
+            max_queued=max_queued,
             max_queued_total=config.limits.max_queued_runs_total,
         ),
-        page_bytes=config.limits.page_bytes,
+        pages=Pages(config.limits.page_default, config.limits.page_max, page_bytes),
         config_error=config_error,
     )
+
+
+def advertised(limits: Limits) -> dict[str, int]:
+    """The limits that `initialize` tells of."""
+    values = limits.wire()
+    return {name: values[name] for name in LIMITS}
 
 
 def _is_host(params: InitializeParams) -> bool:

@@ -7,6 +7,7 @@ Everything that is not plain is left unread for the server, which builds its ans
 import json
 import os
 import select
+import stat
 import sys
 from _thread import start_new_thread
 from collections.abc import Callable
@@ -100,15 +101,20 @@ def initialize_result(params: JsonObject, instance_id: str, limits: dict[str, in
 
 
 def greet(
-    inbound: int, outbound: int, framing: Literal["auto", "header", "ndjson"], load: Callable[[], object]
+    inbound: int,
+    outbound: int,
+    framing: Literal["auto", "header", "ndjson"],
+    config: str | None,
+    load: Callable[[], object],
 ) -> Inherited:
     """Wait for the first message; answer it at once if it is a plain `initialize`.
 
     If nothing comes at first, `load` (which imports the server) runs in a thread meanwhile. The wait ends when
-    a message was answered, when it is one for the server, or when the server is loaded.
+    a message was answered, when it is one for the server, or when the server is loaded. Where a file may set limits
+    (`config` is the one of `--config`), nothing is read: the answer would tell of the wrong ones.
     """
     inherited = Inherited(inbound, outbound, os.urandom(8).hex())
-    if sys.platform == "win32":  # no poll there
+    if sys.platform == "win32" or may_set_limits(config):  # no poll there
         return inherited
     loaded: int | None = None
     unread = b""
@@ -132,6 +138,30 @@ def greet(
         if loaded is not None:
             os.close(loaded)
     return inherited._replace(unread=unread)
+
+
+def may_set_limits(config: str | None) -> bool:
+    """Whether the word stands in a file that configures the connection. Where it means nothing, only time is lost."""
+    return any(_mentions(path, b"limits") for path in (config, *user_config_files()) if path is not None)
+
+
+def user_config_files() -> list[str]:
+    """Where the user's own configuration may be. `platformdirs` knows exactly, and takes longer than all of this."""
+    folders = (os.environ.get("XDG_CONFIG_HOME", ""), "~/.config", "~/Library/Application Support")
+    return [os.path.expanduser(f"{folder}/agent-sidecar/sidecar.toml") for folder in folders if folder]
+
+
+def _mentions(path: str, word: bytes) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:  # it is for the server to say what is wrong
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(descriptor).st_mode) and word in os.read(descriptor, _MAX_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 class _Message(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Final
 
 from protocol.base import JsonObject
 from protocol.state import DocumentState
+from sidecar.config.limits import Limits
 from sidecar.errors import SidecarError
 from sidecar.handlers.reload_config import reload
 from sidecar.handlers.services import Documents, Services
@@ -50,10 +51,14 @@ class _Exit:
 
 
 class _OpenDocuments:
-    """The documents that an editor keeps open, for `getState`."""
+    """The documents that an editor keeps open, for `getState` and `run.context`."""
 
     def __init__(self, half: LspHalf) -> None:
         self._half = half
+
+    async def settled(self) -> None:
+        """Wait until everything that the editor has sent so far is taken in."""
+        await self._half.loaded()
 
     def list(self) -> tuple[DocumentState, ...]:
         """All of them."""
@@ -76,13 +81,13 @@ class Process:
         options: ServeOptions,
         start_services: Callable[[JsonObject, Documents], Started],
         *,
-        max_in_flight: int,
+        limits: Limits,
     ) -> None:
         self._connection = connection
         self._options = options
         self._start_services = start_services
         self._half = LspHalf(connection.send)
-        self._server = Server(connection, self._half, self, max_in_flight=max_in_flight)
+        self._server = Server(connection, self._half, self, limits=limits)
         self._services: Services | None = None
         self._exit: asyncio.Future[_Exit] = asyncio.get_running_loop().create_future()
         self._parent = ParentWatch(self.client_gone)
@@ -104,7 +109,7 @@ class Process:
             self._parent.watch(self._options.client_process_id)
         try:
             if answered is not None:
-                self._server.already_initialized(self._start(answered).services)
+                self._server.already_initialized(answered, self._start(answered).services)
             await self._connection.start(self._server)
             ended = await self._exit
             LOGGER.info("ending: %s", ended.why)
@@ -163,8 +168,12 @@ class Process:
             self._exit.set_result(how)
 
     async def _finish(self, code: int) -> None:
+        grace = self._options.eof_grace
         try:
-            await asyncio.wait_for(self._server.idle(), self._options.eof_grace)
+            async with asyncio.timeout(grace):
+                await self._server.idle()
+                if not await self._connection.flush(grace):  # a script's reader may be slow, but not gone
+                    self.client_gone("the answers were not read")
         except TimeoutError:
             LOGGER.warning("what was asked for took longer than --eof-grace after the end of input")
         self._end(_Exit(code, "end of input"))

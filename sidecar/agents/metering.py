@@ -1,10 +1,11 @@
 """Counts the tokens of every model call of a run, a provider's own included. Estimates where an endpoint is silent."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import Final
 
-from protocol.messages import Usage
+from protocol.messages import Message, Usage, text_length
 from providers.api.ports import (
     CallRequested,
     ChatClient,
@@ -19,9 +20,27 @@ from providers.api.ports import (
 CHARACTERS_A_TOKEN: Final = 4
 
 
-def estimate_tokens(*texts: str) -> int:
+def tokens_of(characters: int) -> int:
     """A rough count: four characters a token, rounded up."""
-    return -(-sum(map(len, texts)) // CHARACTERS_A_TOKEN)
+    return -(-characters // CHARACTERS_A_TOKEN)
+
+
+class GrowingText:
+    """The length of a text history that only grows: what one run has counted, the next does not count again."""
+
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._characters = 0
+
+    def length(self, messages: Sequence[Message]) -> int:
+        """Characters in all. Messages that the last call has seen cost a comparison, which identity cuts short."""
+        messages = tuple(messages)
+        known = len(self._messages)
+        if messages[:known] != self._messages:
+            known = self._characters = 0
+        self._characters += text_length(islice(messages, known, None))
+        self._messages = messages
+        return self._characters
 
 
 class Meter:
@@ -77,7 +96,7 @@ class MeteredClient:
 
 def _estimate(request: ChatRequest, written: int) -> Usage:
     return Usage(
-        input_tokens=estimate_tokens(request.instructions, *(message.text for message in request.messages)),
-        output_tokens=-(-written // CHARACTERS_A_TOKEN),
+        input_tokens=tokens_of(len(request.instructions) + text_length(request.messages)),
+        output_tokens=tokens_of(written),
         estimated=True,
     )

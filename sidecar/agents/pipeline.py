@@ -5,7 +5,8 @@ import json
 import time
 import weakref
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from protocol.base import JsonObject
@@ -14,7 +15,7 @@ from providers.api.context import Instruction, SessionContext
 from providers.api.json_value import plain_json
 from providers.api.ports import AgentView
 from providers.api.session import Session, State
-from sidecar.agents.metering import estimate_tokens
+from sidecar.agents.metering import GrowingText, tokens_of
 from sidecar.agents.plan import AgentPlan, BoundProvider
 from sidecar.agents.sink import Draft, RunSink
 from sidecar.errors import ProviderFailed, SidecarError, new_error_id
@@ -30,6 +31,8 @@ class HookStats:
     last_before_ms: float | None = None
     last_after_ms: float | None = None
     last_error: str | None = None
+    added: GrowingText = field(default_factory=GrowingText)
+    """What the provider puts before the model; a history puts all of it there, run after run."""
 
 
 class Pipeline:
@@ -94,10 +97,10 @@ class Pipeline:
         listed = [bound.source_id for bound in self._plan.providers]
         first = [source for source in dict.fromkeys((*listed, *context.context_messages)) if source not in last]
         return [
-            *(message for source in first for message in context.context_messages.get(source, ())),
+            *chain.from_iterable(context.context_messages.get(source, ()) for source in first),
             *context.run_messages,
             *context.input_messages,
-            *(message for source in last for message in context.context_messages.get(source, ())),
+            *chain.from_iterable(context.context_messages.get(source, ()) for source in last),
         ]
 
     async def _hook(
@@ -121,15 +124,15 @@ class Pipeline:
         except asyncio.CancelledError:
             undo.restore()
             stopped = ProviderFailed(bound.source_id, phase, "the run was stopped")
-            self._stage(bound, phase, (time.perf_counter() - started) * 1000, stopped, {})
+            self._stage(bound, phase, (time.perf_counter() - started) * 1000, stopped, undo)
             raise
-        self._stage(bound, phase, (time.perf_counter() - started) * 1000, failure, undo.added())
+        self._stage(bound, phase, (time.perf_counter() - started) * 1000, failure, undo)
         if failure is not None and (phase == "afterRun" or bound.on_error == "warn"):
             self._sink.warn(failure.kind, failure.message, source_id=bound.source_id)
         return failure
 
     def _stage(
-        self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, added: JsonObject
+        self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, undo: "_Undo"
     ) -> None:
         """Note how a hook ended, and stage its one durable event."""
         stats = self._stats.setdefault(bound.source_id, HookStats())
@@ -149,7 +152,7 @@ class Pipeline:
             self._sink.stage(Draft("provider.failed", data))
             return
         if phase == "beforeRun":
-            data["added"] = added
+            data["added"] = undo.added(stats.added)
         self._sink.stage(Draft("provider.completed", data))
 
 
@@ -184,21 +187,19 @@ class _Undo:
         self._context.context_messages.clear()
         self._context.context_messages.update(self._messages)
 
-    def added(self) -> JsonObject:
-        """How much has been added since."""
+    def added(self, text: GrowingText) -> JsonObject:
+        """How much has been added since; `text` counts it."""
         instructions: list[Instruction] = self._context.instructions[self._instructions :]
-        messages = [
-            message
-            for source, known in self._context.context_messages.items()
-            for message in known[len(self._messages.get(source, ())) :]
-        ]
-        texts = (*(instruction.text for instruction in instructions), *(message.text for message in messages))
+        messages: tuple[Message, ...] = ()
+        for source, known in self._context.context_messages.items():
+            messages += tuple(known[len(self._messages.get(source, ())) :])
+        characters = sum(len(instruction.text) for instruction in instructions) + text.length(messages)
         return {
             "instructions": len(instructions),
             "messages": len(messages),
             "tools": 0,
             "middleware": 0,
-            "tokens": estimate_tokens(*texts),
+            "tokens": tokens_of(characters),
         }
 
     def _dumped(self) -> str:

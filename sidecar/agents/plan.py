@@ -12,10 +12,10 @@ from protocol.base import JsonObject
 from providers.api.provider import ContextProvider, HistoryProvider, ProviderConfig, Surroundings
 from providers.registry import NOT_YET, REGISTRY, ProviderType
 from sidecar.agents.catalog import ResolvedAgent
+from sidecar.config.limits import Limits
 from sidecar.errors import CapabilityRequired, ConfigInvalid, SidecarError
 
-DEFAULT_MAX_TURNS: Final = 40
-DEFAULT_HOOK_TIMEOUT_MS: Final = 60_000
+DEFAULT_LIMITS: Final = Limits()
 _NO_PLUGINS: Final[Mapping[str, ProviderType]] = {}
 
 
@@ -44,6 +44,11 @@ class AgentPlan:
     """`None`: the configured default, looked up at the run."""
     options: RunOptions
     max_turns: int
+    """Model calls in a run; then one closing call without tools."""
+    max_tool_calls: int
+    """Calls of one model answer that are looked at."""
+    truncated_call_rounds: int
+    """Model answers with truncated calls that a run bears."""
     after_run_order: Literal["reverse", "forward"]
     providers: tuple[BoundProvider, ...]
 
@@ -66,8 +71,7 @@ def make_plan(
     settings: SessionSettings,
     surroundings: Surroundings,
     *,
-    hook_timeout_ms: int = DEFAULT_HOOK_TIMEOUT_MS,
-    max_turns: int = DEFAULT_MAX_TURNS,
+    limits: Limits = DEFAULT_LIMITS,
     with_history: bool = True,
     plugins: Mapping[str, ProviderType] = _NO_PLUGINS,
 ) -> AgentPlan:
@@ -77,8 +81,7 @@ def make_plan(
         agent: The agent.
         settings: What the session adds; an entry with an agent entry's source id takes its place.
         surroundings: What the providers may use.
-        hook_timeout_ms: Time limit of a provider hook whose entry names none.
-        max_turns: Model calls in a run, unless the agent says otherwise.
+        limits: Of hooks whose entries name no time, and of runs, unless the agent says otherwise.
         with_history: Whether a history is added where the agent has none that loads.
         plugins: Provider types beyond those of the registry.
 
@@ -89,10 +92,10 @@ def make_plan(
     """
     spec = agent.spec
     entries = merge_entries(spec.context_providers or (), settings.context_providers)
-    bound = [_bind(entry, surroundings, hook_timeout_ms, plugins) for entry in entries]
+    bound = [_bind(entry, surroundings, limits.provider_timeout_ms, plugins) for entry in entries]
     added: BoundProvider | None = None
     if with_history and not any(_loads(provider) for provider in bound):
-        added = _bind(ProviderEntry(type="history"), surroundings, hook_timeout_ms)
+        added = _bind(ProviderEntry(type="history"), surroundings, limits.provider_timeout_ms)
         bound.insert(0, added)
     _refuse_clashes(bound, added)
     options = spec.options or RunOptions()
@@ -101,7 +104,9 @@ def make_plan(
         instructions=tuple(text for text in (spec.instructions, settings.instructions) if text),
         model=spec.model,
         options=options,
-        max_turns=options.max_turns or spec.max_turns or max_turns,
+        max_turns=options.max_turns or spec.max_turns or limits.max_turns,
+        max_tool_calls=limits.max_tool_calls,
+        truncated_call_rounds=limits.truncated_call_rounds,
         after_run_order=spec.after_run_order or "reverse",
         providers=tuple(bound),
     )

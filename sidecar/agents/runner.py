@@ -40,7 +40,7 @@ from sidecar.errors import ModelBadStream
 
 LIMIT_TEXT: Final = "Function invocation limit reached before a final answer could be produced."
 TRUNCATED_TEXT: Final = "Error: The call was cut off by the output limit and not run. Send it again, whole and shorter."
-MAX_TRUNCATED_ROUNDS: Final = 2
+SURPLUS_TEXT: Final = "Error: The call was not run: one answer may hold {most} calls. Send it again in the next one."
 
 _STOP_REASONS: Final[dict[FinishReason, str]] = {
     "stop": "endTurn",
@@ -180,7 +180,7 @@ class Execution:
                 return
             cut = bool(calls) and finish.reason == "length"
             truncated += cut
-            if truncated > MAX_TRUNCATED_ROUNDS:
+            if truncated > self._plan.truncated_call_rounds:
                 raise ModelBadStream("the model's tool calls were cut off by its output limit again and again")
             if calls:
                 await self._answer(calls, cut=cut)
@@ -262,9 +262,12 @@ class Execution:
 
     async def _answer(self, calls: Sequence[FunctionCallBlock], *, cut: bool) -> None:
         """Close calls that cannot be run, each with one result."""
+        most = self._plan.max_tool_calls
+        texts = [_refusal(call, cut=cut) for call in calls[:most]]
+        texts += [SURPLUS_TEXT.format(most=most)] * (len(calls) - len(texts))
         results = tuple(
-            FunctionResultBlock(call_id=call.call_id, content=(TextBlock(text=_refusal(call, cut=cut)),), is_error=True)
-            for call in calls
+            FunctionResultBlock(call_id=call.call_id, content=(TextBlock(text=text),), is_error=True)
+            for call, text in zip(calls, texts, strict=True)
         )
         message = self._stamped("tool", new_message_id(), results)
         self.progress.add(message)

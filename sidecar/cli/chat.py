@@ -40,7 +40,7 @@ class _Chat:
             self._session = await self._client.create_session(**self._wanted())
         else:
             self._session = await open_session(self._client, self._arguments.session, self._wanted())
-        self._note(f"session {self._session.session_id}; /new, /state, /history, /quit")
+        self._screen.remark(f"session {self._session.session_id}; /new, /state, /history, /quit")
 
     async def take(self, text: str) -> bool:
         """Do what a line says; whether to go on."""
@@ -55,7 +55,7 @@ class _Chat:
             elif line in self._commands:
                 await self._commands[line](session)
             else:
-                self._note(f"there is no {line.split()[0]}; there are {', '.join(self._commands)} and /quit")
+                self._screen.remark(f"there is no {line.split()[0]}; there are {', '.join(self._commands)} and /quit")
         except RpcError as error:
             self._err.line(f"agent-sidecar: {error.message}", "red")
         return True
@@ -63,7 +63,7 @@ class _Chat:
     def hint(self) -> None:
         """Ctrl-C where nothing runs."""
         self._err.line()
-        self._note("Ctrl-C again, or Ctrl-D, leaves")
+        self._screen.remark("Ctrl-C again, or Ctrl-D, leaves")
 
     async def _run(self, session: Session, text: str) -> None:
         params = RunKeywords()
@@ -74,16 +74,17 @@ class _Chat:
             result = await show(run, self._screen)
         except asyncio.CancelledError:  # Ctrl-C; a second one comes through as KeyboardInterrupt
             run.cancel()
+            self._screen.remark("the run is being cancelled; Ctrl-C again leaves")
             result = await show(run, self._screen)
         if result["status"] != "completed":
-            self._note(f"the run was {result['status']}")
+            self._screen.remark(f"the run was {result['status']}")
         elif result["stopReason"] != "endTurn":
-            self._note(f"the answer ended with {result['stopReason']}")
+            self._screen.remark(f"the answer ended with {result['stopReason']}")
 
     async def _new(self, session: Session) -> None:
         self._session = await self._client.create_session(**self._wanted())
         await session.close()
-        self._note(f"session {self._session.session_id}")
+        self._screen.remark(f"session {self._session.session_id}")
 
     async def _state(self, session: Session) -> None:
         self._out.write(describe_state(await session.get_state()))
@@ -100,9 +101,6 @@ class _Chat:
         if given["model"] is not None:
             wanted["model"] = given["model"]
         return wanted
-
-    def _note(self, text: str) -> None:
-        self._err.line(f"· {text}", "dim")
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

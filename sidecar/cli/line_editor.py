@@ -34,7 +34,7 @@ class LineEditor:
     def __enter__(self) -> Self:
         if self._readline is not None:
             self._readline.clear_history()
-            for line in _read(self._path)[-HISTORY_LINES:]:
+            for line in read_lines(self._path)[-HISTORY_LINES:]:
                 self._readline.add_history(line)
             self._known = self._readline.get_current_history_length()
         return self
@@ -44,7 +44,7 @@ class LineEditor:
     ) -> None:
         if self._readline is not None:
             numbers = range(self._known + 1, self._readline.get_current_history_length() + 1)
-            _append(self._path, (self._readline.get_history_item(number) for number in numbers))
+            append_lines(self._path, (self._readline.get_history_item(number) for number in numbers))
 
     def ask(self, prompt: str) -> str | None:
         """The next line; None at the end (Ctrl-D).
@@ -58,28 +58,20 @@ class LineEditor:
             return None
 
 
-def _readline() -> ModuleType | None:
-    """Imported for a person only: `input` edits lines from then on, and some terminals are sent a sequence."""
-    try:
-        import readline
-    except ImportError:  # Windows, or a Python that was built without it
-        return None
-    return readline
-
-
-def _read(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
+    """The lines that are kept, oldest first; none where they cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
 
 
-def _append(path: Path, lines: Iterable[str]) -> None:
+def append_lines(path: Path, lines: Iterable[str]) -> None:
     """Add lines; where the file has grown to twice what is kept, keep the newest only. A full disk costs nothing."""
     new = [line for line in lines if line.strip()]
     if not new:
         return
-    kept = _read(path)
+    kept = read_lines(path)
     again = len(kept) >= 2 * HISTORY_LINES
     written = [*kept[-HISTORY_LINES:], *new] if again else new
     try:
@@ -90,3 +82,12 @@ def _append(path: Path, lines: Iterable[str]) -> None:
             stream.writelines(f"{line}\n" for line in written)
     except OSError:
         return
+
+
+def _readline() -> ModuleType | None:
+    """Imported for a person only: `input` edits lines from then on, and some terminals are sent a sequence."""
+    try:
+        import readline
+    except ImportError:  # Windows, or a Python that was built without it
+        return None
+    return readline

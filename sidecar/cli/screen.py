@@ -56,9 +56,9 @@ class TextScreen:
             case "tool.completed" if data["status"] != "completed":
                 self._note(f"tool {data['name']}: {data['status']}")
             case "provider.failed":
-                self._complain(f"provider {data['sourceId']} failed: {data['error']['message']}")
+                self.remark(f"provider {data['sourceId']} failed: {data['error']['message']}")
             case "warning":
-                self._complain(data["message"])
+                self.remark(data["message"])
             case _:
                 pass
 
@@ -73,6 +73,11 @@ class TextScreen:
         del error
         self._end_line()
 
+    def remark(self, text: str) -> None:
+        """Say something that is no part of the answer, on a line of its own."""
+        self._end_line()
+        self._err.line(f"· {text}", "dim")
+
     def _text(self, text: str) -> None:
         if text:
             self._out.write(text)
@@ -85,11 +90,7 @@ class TextScreen:
 
     def _note(self, text: str) -> None:
         if self._err.is_terminal:
-            self._complain(text)
-
-    def _complain(self, text: str) -> None:
-        self._end_line()
-        self._err.line(f"· {text}", "dim")
+            self.remark(text)
 
 
 class JsonLines:

@@ -13,19 +13,19 @@ _CONNECTION_LIMITS: Final = frozenset(
         "max_in_flight",
         "max_json_depth",
         "max_message_bytes",
+        "max_queued_runs",
         "writer_cap_bytes",
         "writer_drain_bytes",
         "writer_pause_bytes",
         "writer_stuck_ms",
     }
 )
-"""Needed before a client has said in which folder it works."""
+"""Needed, or told to the client, before it is known in which folder that works."""
 
 _PROCESS_LIMITS: Final = frozenset(
     {
         "history_cache_bytes",
         "max_outbound_bytes",
-        "max_queued_runs",
         "max_queued_runs_total",
         "page_bytes",
         "page_default",

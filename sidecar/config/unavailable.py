@@ -38,6 +38,11 @@ UNAVAILABLE: Final = (
     Unavailable(("agents", "*", "approvals"), "approvals"),
     Unavailable(("agents", "*", "compaction"), "compaction"),
     Unavailable(("agents", "*", "per_service_call_history"), "perServiceCallHistory"),
+    Unavailable(("limits", "tool_timeout_ms"), "tools"),
+    Unavailable(("limits", "tool_result_bytes"), "tools"),
+    Unavailable(("limits", "delegation_depth"), "delegation"),
+    Unavailable(("limits", "retrieval_timeout_ms"), "retrieval"),
+    Unavailable(("limits", "middleware_timeout_ms"), "middleware"),
 )
 """A feature that arrives takes its rows out of here."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from protocol.base import JsonObject
 from protocol.state import GetEventsParams, GetEventsResult
-from sidecar.handlers.services import Call, Services
+from sidecar.handlers.services import Call, Pages, Services
 from sidecar.sessions.envelopes import stored_envelope
 from sidecar.sessions.record import read_record
 from sidecar.sessions.storage_errors import storage_error
@@ -35,7 +35,7 @@ async def _look(params: GetEventsParams, services: Services) -> GetEventsResult:
         return _empty(snapshot, "epochChanged")
     after = max(params.after_seq, snapshot.first_seq - 1)
     try:
-        found, has_more = await _page(store, params, after, services.page_bytes)
+        found, has_more = await _page(store, params, after, services.pages)
     except StoreError as error:
         raise storage_error(error, params.session_id) from error
     last_seen = found[-1].event.seq if found else 0
@@ -49,11 +49,11 @@ async def _look(params: GetEventsParams, services: Services) -> GetEventsResult:
 
 
 async def _page(
-    store: SessionStore, params: GetEventsParams, after: int, max_bytes: int
+    store: SessionStore, params: GetEventsParams, after: int, pages: Pages
 ) -> tuple[Sequence[StoredEvent], bool]:
     """The next events, read on while none of them is of a wanted type."""
     while True:
-        page = await store.events(params.session_id, after, params.limit, max_bytes)
+        page = await store.events(params.session_id, after, pages.items(params), pages.bytes)
         if page.next is None or any(_wanted(stored, params) for stored in page.items):
             return page.items, page.next is not None
         after = page.items[-1].event.seq

@@ -20,8 +20,8 @@ async def get_history(params: GetHistoryParams, call: Call, services: Services) 
         page = await store.messages(
             params.session_id,
             after=after,
-            limit=params.limit,
-            max_bytes=services.page_bytes,
+            limit=services.pages.items(params),
+            max_bytes=services.pages.bytes,
             newest_first=params.order == "desc",
         )
     except StoreError as error:

@@ -29,6 +29,7 @@ async def get_state(params: GetStateParams, call: Call, services: Services) -> G
     parts = DEFAULT_PARTS if params.include is None else frozenset(params.include)
     fields: dict[str, Any] = {"server": server_state(services)}
     if "documents" in parts:
+        await services.documents.settled()
         fields["documents"] = services.documents.list()
     session_id = params.session_id
     if session_id is None and params.run_id is not None:

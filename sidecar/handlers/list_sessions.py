@@ -13,7 +13,7 @@ async def list_sessions(params: ListSessionsParams, call: Call, services: Servic
     store = await services.sessions.stores.durable()
     query = SessionQuery(cwd=params.cwd, text=params.query, archived=params.archived)
     try:
-        page = await store.list(query, params.cursor, params.limit)
+        page = await store.list(query, params.cursor, services.pages.items(params), services.pages.bytes)
     except ValueError:
         raise InvalidParams("the cursor is not one of listSessions", [{"path": "cursor", "message": "bad"}]) from None
     except StoreError as error:

@@ -33,7 +33,7 @@ async def resume_session(params: ResumeSessionParams, call: Call, services: Serv
 
     async def replay() -> None:
         try:
-            session.log.attached(await session.log.replay(start, through))
+            session.log.attached(await session.log.replay(start, through, services.pages.bytes))
         finally:
             session.log.lock.release()
 

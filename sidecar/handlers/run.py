@@ -48,8 +48,7 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
         response_schema=response_schema(params.response_format),
         client_kwargs=params.client_kwargs,
         properties=params.properties,
-        context_messages=context_messages(params.context or (), services.documents),
-        timeout_ms=params.timeout_ms,
+        context_messages=await context_messages(params.context or (), services.documents),
         stream=params.stream,
         work_done_token=params.work_done_token,
         partial_result_token=params.partial_result_token,
@@ -71,6 +70,7 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
 async def _run_one_off(
     params: RunParams, request: TurnRequest, call: Call, services: Services
 ) -> RunResult | RunAccepted:
+    request = replace(request, input_messages=new_messages(request.input_messages, ()))
     earlier = services.tickets.one_off_session(params.run_id) if params.run_id is not None else None
     if earlier is not None and (session := services.sessions.find_open(earlier)) is not None:
         known = await attach(session, params, request.payload_hash, call)
@@ -87,16 +87,16 @@ async def _run_one_off(
 
 async def _without_known_input(session: OpenSession, request: TurnRequest) -> TurnRequest:
     """Leave out what the transcript has already: a host may send the whole conversation each time."""
-    if request.input_messages and any(
-        message.message_id is not None or message.role != "user" for message in request.input_messages
-    ):
-        known = await session.transcript.load(session.session_id)
-        return replace(request, input_messages=new_messages(request.input_messages, known))
-    return request
+    given = request.input_messages
+    may_be_known = any(message.message_id is not None or message.role != "user" for message in given)
+    known = await session.transcript.load(session.session_id) if may_be_known else ()
+    return replace(request, input_messages=new_messages(given, known))
 
 
 def _admission(
     session: OpenSession, params: RunParams, request: TurnRequest, call: Call, services: Services
 ) -> Admission:
     accepted = call.answer if params.wait == "accepted" else None
+    timeout_ms = params.timeout_ms or session.workspace.limits.run_timeout_ms or None
+    request = replace(request, timeout_ms=timeout_ms)
     return Admission(session, call.run_ticket, request, services.run_setup, call.leave_lane, accepted)

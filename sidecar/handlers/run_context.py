@@ -14,7 +14,7 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line as LSP counts them; Python's own `splitlines` breaks at more than that."""
 
 
-def context_messages(items: Sequence[ContextItem], documents: Documents) -> tuple[Message, ...]:
+async def context_messages(items: Sequence[ContextItem], documents: Documents) -> tuple[Message, ...]:
     """One user message that holds the documents, each as a resource.
 
     Raises:
@@ -23,6 +23,8 @@ def context_messages(items: Sequence[ContextItem], documents: Documents) -> tupl
     """
     if not items:
         return ()
+    if any(item.text is None for item in items):
+        await documents.settled()
     blocks = tuple(
         ResourceBlock(resource=EmbeddedResource(uri=item.uri, text=_text(item, index, documents)))
         for index, item in enumerate(items)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.base import JsonObject, WireModel
-from protocol.state import DocumentState
+from protocol.sessions import ListSessionsParams
+from protocol.state import DocumentState, GetEventsParams, GetHistoryParams
 from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import SidecarError
 from sidecar.sessions.admission import RunSetup
@@ -16,6 +17,10 @@ from sidecar.sessions.tickets import RunTicket, Tickets
 
 class Documents(Protocol):
     """The documents that an editor keeps open."""
+
+    async def settled(self) -> None:
+        """Wait until everything that the editor has sent so far is taken in."""
+        ...
 
     def list(self) -> tuple[DocumentState, ...]:
         """All of them."""
@@ -35,6 +40,26 @@ class ServerFacts:
     """Monotonic clock, seconds."""
 
 
+Paged = GetEventsParams | GetHistoryParams | ListSessionsParams
+"""Params of a request for a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """How long a page of results may be."""
+
+    default: int
+    """Items, where the request names no number."""
+    most: int
+    """Items, whatever the request names."""
+    bytes: int
+    """What a page aims at; it holds at least one item."""
+
+    def items(self, params: Paged) -> int:
+        """The most items that the answer may hold."""
+        return min(params.limit, self.most) if "limit" in params.model_fields_set else self.default
+
+
 @dataclass(slots=True)
 class Services:
     """The running sidecar."""
@@ -45,8 +70,7 @@ class Services:
     tickets: Tickets
     documents: Documents
     run_setup: RunSetup
-    page_bytes: int
-    """What a page of results aims at."""
+    pages: Pages
     config_error: SidecarError | None = None
     """The configuration is refused: whatever needs it is refused with this."""
 

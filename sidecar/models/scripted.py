@@ -22,7 +22,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final, cast
 
 from protocol.base import JsonObject
-from protocol.messages import FunctionCallBlock, Usage
+from protocol.messages import FunctionCallBlock, Usage, text_length
 from providers.api.ports import (
     CallRequested,
     ChatRequest,
@@ -113,8 +113,9 @@ class ScriptedChat:
         if request.response_schema is not None:
             fields = cast(JsonObject, request.response_schema.get("properties") or {})
             return Match(ScriptedReply(data=dict.fromkeys(fields)), {})
-        turn = sum(message.role == "assistant" for message in request.messages)
-        raise ModelBadRequest(f"the script {self._model!r} has no reply for this request (turn {turn}, counted from 0)")
+        raise ModelBadRequest(
+            f"the script {self._model!r} has no reply for this request (turn {_turn(request)}, counted from 0)"
+        )
 
 
 async def _play(match: Match, request: ChatRequest) -> AsyncGenerator[ChatUpdate, None]:
@@ -134,7 +135,7 @@ async def _play(match: Match, request: ChatRequest) -> AsyncGenerator[ChatUpdate
         raise _ERRORS[reply.error](
             "the script says so", retry_after_ms=reply.retry_after_ms, http_status=reply.http_status
         )
-    turn = sum(message.role == "assistant" for message in request.messages)
+    turn = _turn(request) if reply.calls else 0
     for number, call in enumerate(reply.calls):
         arguments: JsonObject = {} if call.raw_arguments is not None else _filled_data(call.arguments, values)
         yield CallRequested(
@@ -152,7 +153,7 @@ def _reason(reply: ScriptedReply) -> FinishReason:
 def _usage(reply: ScriptedReply, request: ChatRequest, text: str) -> Usage:
     if reply.usage is not None:
         return Usage(input_tokens=reply.usage.input_tokens, output_tokens=reply.usage.output_tokens)
-    given = len(request.instructions) + sum(len(message.text) for message in request.messages)
+    given = len(request.instructions) + text_length(request.messages)
     return Usage(input_tokens=-(-given // 4), output_tokens=-(-len(text) // 4), estimated=True)
 
 
@@ -179,6 +180,11 @@ def _filled_data(data: Any, values: Mapping[str, str]) -> Any:
             return {key: _filled_data(item, values) for key, item in cast(JsonObject, data).items()}
         case _:
             return data
+
+
+def _turn(request: ChatRequest) -> int:
+    """How often the model has answered already."""
+    return sum(message.role == "assistant" for message in request.messages)
 
 
 def _last_user_text(request: ChatRequest) -> str:

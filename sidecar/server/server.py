@@ -10,6 +10,7 @@ from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
 from protocol.methods import NOT_YET
 from protocol.runs import RunParams
+from sidecar.config.limits import Limits
 from sidecar.crash_points import reached
 from sidecar.errors import (
     CapabilityRequired,
@@ -50,6 +51,9 @@ from sidecar.transport.framing import Fault
 
 PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
 
+_OTHER_WAYS: Final = {"exportSession": "use `agent-sidecar sessions export --file`, which has no limit"}
+"""What to do about an answer that is too long, where there are no pages."""
+
 SETTLE_S: Final = 1.0
 """After `shutdown`, requests get this long to end by themselves."""
 
@@ -78,13 +82,11 @@ Work = Callable[[_Pending], Awaitable[Json | Reply]]
 class Server:
     """Receives messages; see `sidecar.transport.connection.Receiver`."""
 
-    def __init__(
-        self, wire: Wire, language_server: LanguageServer, lifecycle: Lifecycle, *, max_in_flight: int
-    ) -> None:
+    def __init__(self, wire: Wire, language_server: LanguageServer, lifecycle: Lifecycle, *, limits: Limits) -> None:
         self._wire = wire
         self._language_server = language_server
         self._lifecycle = lifecycle
-        self._max_in_flight = max_in_flight
+        self._limits = limits
         self._services: Services | None = None
         self._unanswered: dict[RequestId, _Pending] = {}
         self._working: set[_Pending] = set()  # also what still has something to send after its answer
@@ -105,7 +107,7 @@ class Server:
     def on_message(self, body: bytes) -> None:
         """One message."""
         try:
-            message = classify(decode(body))
+            message = classify(decode(body, self._limits.max_json_depth))
         except DecodeError as error:
             self._wire.send(error_answer(None, _parse_error(error)))
             return
@@ -143,9 +145,10 @@ class Server:
         self.reverse.close()
         self._lifecycle.client_gone(why)
 
-    def already_initialized(self, services: Services) -> None:
+    def already_initialized(self, params: JsonObject, services: Services) -> None:
         """`initialize` was answered before this server was there."""
         self._services = services
+        self._trace.set(params.get("trace"))
 
     # ---- ending ---------------------------------------------------------------------------------------------------
 
@@ -189,8 +192,8 @@ class Server:
         services = self._services
         if services is None:
             raise NotInitialized
-        if len(self._working) >= self._max_in_flight:
-            raise Overloaded(f"{self._max_in_flight} requests are unanswered already")
+        if len(self._working) >= self._limits.max_in_flight:
+            raise Overloaded(f"{self._limits.max_in_flight} requests are unanswered already")
         if request.method == "shutdown":
             self._shutting_down = True
             self._start(_Pending(request.id, request.method), self._shutdown)
@@ -298,7 +301,8 @@ class Server:
         body = result_answer(pending.id, result)
         if len(body) > self.max_outbound_bytes:
             limit = self.max_outbound_bytes
-            self._fail(pending, MessageTooLarge(f"the answer is longer than {limit} bytes; ask for pages", limit))
+            how = _OTHER_WAYS.get(pending.method, "ask for pages")
+            self._fail(pending, MessageTooLarge(f"the answer is longer than {limit} bytes; {how}", limit))
         else:
             self._send(pending, body)
 

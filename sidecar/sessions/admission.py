@@ -95,7 +95,7 @@ class Admission:
         if when_busy == "reject" or holder is None:
             waiting = len(session.slot.waiting)
             raise SessionBusy(session.session_id, holder.run_id if holder else "?", waiting, ("queue", "steer"))
-        if when_busy == "steer" and session.turn is not None:
+        if when_busy == "steer" and session.turn is not None and self._request.may_join:
             steered = await self._steer(session.turn, holder)
             if steered is not None:
                 return steered

@@ -29,7 +29,6 @@ from sidecar.stores.base import (
 
 UNKNOWN_RETRIES = 3
 REPLAY_PAGE = 500
-REPLAY_PAGE_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -177,15 +176,20 @@ class EventLog:
         self._appended.set()
         self._appended = asyncio.Event()
 
-    async def replay(self, after: int, through: int) -> int:
+    async def replay(self, after: int, through: int, page_bytes: int) -> int:
         """Send stored events again, as they were. The caller holds the lock.
+
+        Args:
+            after: Where to begin, this one left out.
+            through: Where to end.
+            page_bytes: How much is read at a time.
 
         Returns:
             The seq that was sent last; `after` if there was nothing to send.
         """
         position = sent = after
         while position < through:
-            page = await self._store.events(self._lease.session, position, REPLAY_PAGE, REPLAY_PAGE_BYTES)
+            page = await self._store.events(self._lease.session, position, REPLAY_PAGE, page_bytes)
             for stored in page.items:
                 position = stored.event.seq
                 if position > through:

@@ -217,8 +217,7 @@ class SessionManager:
             resolved,
             SessionSettings(),
             Surroundings(cwd=record.cwd),
-            hook_timeout_ms=workspace.limits.provider_timeout_ms,
-            max_turns=workspace.limits.max_turns,
+            limits=workspace.limits,
             with_history=False,
             plugins=await provider_types(resolved, (), workspace.plugins, workspace.file_of(resolved)),
         )
@@ -400,8 +399,7 @@ class SessionManager:
             agent,
             SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
             Surroundings(cwd=record.cwd, history=transcript),
-            hook_timeout_ms=workspace.limits.provider_timeout_ms,
-            max_turns=workspace.limits.max_turns,
+            limits=workspace.limits,
             plugins=await provider_types(agent, record.context_providers, workspace.plugins, workspace.file_of(agent)),
         )
 

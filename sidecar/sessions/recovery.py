@@ -13,6 +13,7 @@ from sidecar.crash_points import reached
 from sidecar.sessions.envelopes import row_key
 from sidecar.sessions.event_log import EventLog
 from sidecar.sessions.ids import now
+from sidecar.sessions.open_calls import close_calls
 from sidecar.sessions.record import RunRecord
 from sidecar.stores.base import Damaged, SessionStore, Snapshot, StoredMessage
 from sidecar.stores.base import RunRecord as StoredRun
@@ -22,7 +23,7 @@ PAGE_BYTES = 64 << 20
 
 
 async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Recovered | None:
-    """End what is unfinished as `interrupted`.
+    """End what is unfinished as `interrupted`, and close its open calls.
 
     The input, whole messages and input that was taken in under way stay in the transcript.
 
@@ -30,13 +31,21 @@ async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Reco
         StoreError: the repair could not be stored; the session must not be used.
     """
     runs = read_runs(snapshot.session, snapshot.unfinished_runs)
+    closed_calls: list[str] = []
     for run in runs:
         rows = await _rows(store, snapshot.session, run.run_id)
-        late = not_joined(run, {row.message_id for row in rows})
-        ended = interrupted(run).model_copy(update={"message_ids": tuple(_output(rows))})
+        messages = [Message.model_validate_json(row.body) for row in rows]
+        drafts: list[Draft] = []
+        closing = close_calls(messages, "notRun")
+        if closing is not None:
+            messages.append(closing.message)
+            drafts.extend(closing.drafts)
+            closed_calls.extend(closing.call_ids)
+        drafts.extend(map(completed_draft, not_joined(run, {row.message_id for row in rows})))
+        ended = interrupted(run).model_copy(update={"message_ids": tuple(_output(messages))})
         reached("recovery.before")
         await log.append(
-            [*map(completed_draft, late), Draft("run.completed", _completed(ended))],
+            [*drafts, Draft("run.completed", _completed(ended))],
             lambda last_seq, ended=ended: [ended.model_copy(update={"last_seq": last_seq}).put()],
             run_id=run.run_id,
             keep=False,
@@ -45,7 +54,7 @@ async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Reco
         reached("recovery.after")
     if not runs:
         return None
-    return Recovered(interrupted_runs=tuple(run.run_id for run in runs), closed_calls=())
+    return Recovered(interrupted_runs=tuple(run.run_id for run in runs), closed_calls=tuple(closed_calls))
 
 
 def read_runs(session_id: str, stored: Sequence[StoredRun]) -> list[RunRecord]:
@@ -81,8 +90,7 @@ async def _rows(store: SessionStore, session_id: str, run_id: str) -> list[Store
         after = page.items[-1].position
 
 
-def _output(rows: Sequence[StoredMessage]) -> list[str]:
-    messages = (Message.model_validate_json(row.body) for row in rows)
+def _output(messages: Sequence[Message]) -> list[str]:
     return [str(message.message_id) for message in messages if message.role in ("assistant", "tool")]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from sidecar.errors import SidecarError, StorageFailed
 from sidecar.sessions.storage_errors import storage_error
-from sidecar.stores.base import Foreign, Owner, SessionStore, StoreError
+from sidecar.stores.base import Damaged, Foreign, Owner, SessionStore, StoreError
 
 
 class StoreAccess:
@@ -64,6 +64,8 @@ class StoreAccess:
             raise StorageFailed(
                 f"{self._place} cannot be used as a store: {error}; name another with --store sqlite:PATH or memory"
             ) from error
+        except Damaged as error:
+            raise StorageFailed(f"{self._place} is damaged: {error.what}; restore it, or name another") from error
         except StoreError as error:
             raise storage_error(error, "") from error
         return store

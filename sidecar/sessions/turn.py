@@ -17,6 +17,7 @@ from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
 from sidecar.sessions.event_log import is_lost
 from sidecar.sessions.ids import new_id, now
+from sidecar.sessions.open_calls import close_calls
 from sidecar.sessions.open_session import OpenSession, state_bytes
 from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.progress_mirror import ProgressMirror
@@ -57,6 +58,11 @@ class TurnRequest:
     """Called with the last seq when the run is stored, before its first event is sent."""
     work_done_token: str | int | None = None
     partial_result_token: str | int | None = None
+
+    @property
+    def may_join(self) -> bool:
+        """It is input and nothing else: options, documents and a format are of a run of their own."""
+        return not self.context_messages and self.response_schema is None and self.options == RunOptions()
 
 
 class Turn:
@@ -291,6 +297,9 @@ class Turn:
         session, progress = self._session, self._execution.progress
         dropped = end.status == "failed"
         changes = [] if dropped else self._state_changes()
+        closing = None if dropped else close_calls(progress.transcript, "cancelled")
+        if closing is not None:
+            progress.add(closing.message)
         before = session.record
         record = before.model_copy(
             update={
@@ -300,7 +309,7 @@ class Turn:
             }
         )
         run = self._ended_record(end)
-        drafts = [*self._sink.take(), *map(completed_draft, late)]
+        drafts = [*self._sink.take(), *(closing.drafts if closing is not None else ()), *map(completed_draft, late)]
         if changes:
             data: JsonObject = {"revision": record.revision, "keys": [change.key for change in changes]}
             drafts.append(Draft("state.changed", data))

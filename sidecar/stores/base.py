@@ -19,9 +19,12 @@ a session can no longer write to it. Bodies are JSON in bytes: a store keeps the
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+
+ANY_SIZE: Final = 1 << 62
+"""For pages that are cut by number only, in bytes."""
 
 
 class StoreError(Exception):
@@ -377,8 +380,14 @@ class SessionStore(Protocol):
         """A run's record."""
         ...
 
-    async def list(self, query: SessionQuery, cursor: str | None, limit: int) -> Page[SessionRow]:
-        """A page of sessions, by key, not by offset. A malformed cursor raises `ValueError`."""
+    async def list(
+        self, query: SessionQuery, cursor: str | None, limit: int, max_bytes: int = ANY_SIZE
+    ) -> Page[SessionRow]:
+        """A page of sessions, by key, not by offset; at least one, if there is one.
+
+        Raises:
+            ValueError: the cursor is malformed.
+        """
         ...
 
     async def delete(self, lease: Lease) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .base import (
+    ANY_SIZE,
     CallRecord,
     Event,
     Exists,
@@ -212,7 +213,9 @@ class MemoryStore:
         """See `SessionStore.find_run`."""
         return self._find(session).runs.get(run_id)
 
-    async def list(self, query: SessionQuery, cursor: str | None, limit: int) -> Page[SessionRow]:
+    async def list(
+        self, query: SessionQuery, cursor: str | None, limit: int, max_bytes: int = ANY_SIZE
+    ) -> Page[SessionRow]:
         """See `SessionStore.list`."""
         self._me()
         before = None if cursor is None else decode_cursor(cursor)
@@ -222,7 +225,7 @@ class MemoryStore:
             for updated_at, name in keyed
             if (before is None or (updated_at, name) < before) and _matches(name, self._sessions[name].record, query)
         )
-        taken, more = cut(rows, limit, 1 << 62, lambda _: 0)
+        taken, more = cut(rows, limit, max_bytes, lambda row: len(row.body))
         return Page(taken, encode_cursor(taken[-1].updated_at, taken[-1].session) if more else None)
 
     async def memory(self, collection: str, after: str = "", limit: int = 100) -> Page[MemoryWrite]:
@@ -230,7 +233,7 @@ class MemoryStore:
         self._me()
         entries: Iterable[tuple[str, bytes]] = sorted(self._memory.get(collection, {}).items())
         rows = (MemoryWrite(collection, key, body) for key, body in entries if key > after)
-        taken, more = cut(rows, limit, 1 << 62, lambda _: 0)
+        taken, more = cut(rows, limit, ANY_SIZE, lambda _: 0)
         return Page(taken, taken[-1].key if more else None)
 
     def _me(self) -> Owner:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import ownership, sqlite_lists, sqlite_reads, sqlite_writes
 from .base import (
+    ANY_SIZE,
     Lease,
     MemoryWrite,
     Owner,
@@ -166,12 +167,14 @@ class SqliteStore:
             lambda connection: sqlite_reads.find_run(connection, session, run_id), session
         )
 
-    async def list(self, query: SessionQuery, cursor: str | None, limit: int) -> Page[SessionRow]:
+    async def list(
+        self, query: SessionQuery, cursor: str | None, limit: int, max_bytes: int = ANY_SIZE
+    ) -> Page[SessionRow]:
         """See `SessionStore.list`."""
-        opened = self._require()
+        owner_of = self._liveness(self._require().owner)
         after = None if cursor is None else decode_cursor(cursor)
-        return await opened.readers.read(
-            lambda connection: sqlite_lists.sessions(connection, query, after, limit, self._liveness(opened.owner))
+        return await self._require().readers.read(
+            lambda connection: sqlite_lists.sessions(connection, query, after, limit, max_bytes, owner_of)
         )
 
     async def memory(self, collection: str, after: str = "", limit: int = 100) -> Page[MemoryWrite]:

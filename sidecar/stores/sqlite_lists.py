@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any, Final
 
-from .base import Damaged, MemoryWrite, Page, SessionQuery, SessionRow
+from .base import ANY_SIZE, Damaged, MemoryWrite, Page, SessionQuery, SessionRow
 from .paging import cut, encode_cursor
 from .sqlite_reads import OwnerOf
 from .sqlite_rows import seal
@@ -32,6 +32,7 @@ def sessions(
     query: SessionQuery,
     after: tuple[str, str] | None,
     limit: int,
+    max_bytes: int,
     owner_of: OwnerOf,
 ) -> Page[SessionRow]:
     """A page of sessions, newest first; `after` is what a cursor holds.
@@ -51,7 +52,7 @@ def sessions(
             "limit": max(limit, 1) + 1,
         },
     )
-    taken, more = cut((_row(row, owner_of) for row in rows), limit, 1 << 62, lambda _: 0)
+    taken, more = cut((_row(row, owner_of) for row in rows), limit, max_bytes, lambda row: len(row.body))
     return Page(taken, encode_cursor(taken[-1].updated_at, taken[-1].session) if more else None)
 
 
@@ -65,7 +66,7 @@ def memory(connection: sqlite3.Connection, collection: str, after: str, limit: i
         "SELECT key, body, seal FROM memory WHERE collection = ? AND key > ? ORDER BY key LIMIT ?",
         (collection, after, max(limit, 1) + 1),
     )
-    taken, more = cut((_entry(collection, *row) for row in rows), limit, 1 << 62, lambda _: 0)
+    taken, more = cut((_entry(collection, *row) for row in rows), limit, ANY_SIZE, lambda _: 0)
     return Page(taken, taken[-1].key if more else None)
 
 

@@ -7,7 +7,7 @@ import stat
 import sys
 from typing import Final, Literal, Protocol
 
-from .framing import MAX_MESSAGE_BYTES, Fault, FrameParser, Framing, Item, encode
+from .framing import MAX_HEADER_BYTES, MAX_MESSAGE_BYTES, Fault, FrameParser, Framing, Item, encode
 from .reader import Reader
 from .threads import ThreadReadTransport, ThreadWriteTransport
 from .writer import Writer, WriterLimits
@@ -52,12 +52,13 @@ class Connection:
         *,
         framing: Literal["auto", "header", "ndjson"] = "auto",
         max_message_bytes: int = MAX_MESSAGE_BYTES,
+        max_header_bytes: int = MAX_HEADER_BYTES,
         initial: bytes = b"",
         limits: WriterLimits | None = None,
         threads: bool | None = None,
     ) -> None:
         self._inbound, self._outbound = inbound, outbound
-        self._parser = FrameParser(framing, max_message_bytes)
+        self._parser = FrameParser(framing, max_message_bytes, max_header_bytes)
         self._initial = initial
         self._limits = limits or WriterLimits()
         self._threads = os.environ.get(THREADS_VARIABLE) == "threads" if threads is None else threads

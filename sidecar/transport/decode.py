@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import isfinite
 from typing import Final, cast
 
@@ -10,6 +10,9 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from protocol.base import Json
+
+MAX_DEPTH: Final = 200
+"""Deepest nesting that is ever taken; the parser's own bound."""
 
 _INT64: Final = range(-(2**63), 2**63)
 _REPLACEMENT: Final = "\ufffd"
@@ -44,17 +47,19 @@ class DecodeError(ValueError):
         self.path = path
 
 
-def decode(body: bytes) -> Json:
+def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Json:
     """Parse one JSON text.
 
     Lone surrogates become U+FFFD. Object keys are plain data, whatever they are named; of two equal ones the
     last counts.
 
     Raises:
-        DecodeError: for anything that is no JSON in UTF-8, is nested deeper than 200 levels, or holds a number
-            that is neither a finite float64 nor an int64.
+        DecodeError: for anything that is no JSON in UTF-8, is nested deeper than `max_depth` levels (more than 200
+            make no difference), or holds a number that is neither a finite float64 nor an int64.
     """
     value = _parse(body)
+    if max_depth < MAX_DEPTH:
+        _refuse_depth(value, max_depth)
     shape = body.translate(_SHAPE_OF_NUMBERS)
     if any(number in shape for number in _LONG_NUMBERS):
         _refuse_numbers(value)
@@ -113,7 +118,22 @@ def _parse(body: bytes) -> Json:
 def _reason(error: ValueError) -> str:
     """What the parser said: it names a place and a kind of error, and quotes nothing."""
     text = str(error)
-    return "nested deeper than 200 levels" if text.startswith("recursion limit") else text
+    return f"nested deeper than {MAX_DEPTH} levels" if text.startswith("recursion limit") else text
+
+
+def _refuse_depth(value: Json, max_depth: int) -> None:
+    level: list[Json] = [value]
+    for _ in range(max_depth + 1):
+        level = [inner for outer in level for inner in _members(outer)]
+        if not level:
+            return
+    raise DecodeError(f"nested deeper than {max_depth} levels")
+
+
+def _members(value: Json) -> Collection[Json]:
+    if isinstance(value, dict):
+        return cast("dict[str, Json]", value).values()
+    return cast("list[Json]", value) if isinstance(value, list) else ()
 
 
 def _replace_lone(escape: re.Match[bytes]) -> bytes:

@@ -286,7 +286,11 @@ class FakeHost:
             if waiting is not None:
                 assert not waiting.done(), f"answered twice: {message}"
                 result = message.get("result")
-                if self._checker is not None and isinstance(result, dict) and {"configOptions", "lastSeq"} <= set(result):
+                if (
+                    self._checker is not None
+                    and isinstance(result, dict)
+                    and {"configOptions", "lastSeq"} <= set(result)
+                ):
                     self._checker.answered(result["session"]["sessionId"], result["lastSeq"])
                     self._expect_replay(result, self._replays.pop(message["id"], {}))
                 waiting.set_result(message)

@@ -73,7 +73,10 @@ class Ledger:
             event = message["params"]
             return None if event.get("ephemeral") else {"event": steady(event)}
         if "method" not in message and (pid, message["id"]) in self._open:
-            return {"answered": [pid, message["id"]], **{key: message[key] for key in ("result", "error") if key in message}}
+            return {
+                "answered": [pid, message["id"]],
+                **{key: message[key] for key in ("result", "error") if key in message},
+            }
         return None
 
     def _write(self, entry: Json) -> None:

@@ -1,7 +1,7 @@
 """The vocabulary in which a test scripts the fake model: pieces of one answer. Values only; `fake_model` plays them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,8 +92,8 @@ Item = Piece | str
 class Reply:
     """One HTTP answer."""
 
-    pieces: Sequence[Piece] = ()
-    """Streamed after the head."""
+    pieces: Iterable[Piece] = ()
+    """Streamed after the head; taken one by one, each when its time has come."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     before_head: Sequence[Piece] = ()

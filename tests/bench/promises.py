@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.bench.host import FakeHost, RpcError
+from tests.bench.host import FakeHost
 from tests.bench.ledger import AskedRun, Ledger, LedgerSession, steady
 from tests.bench.recorded import Recorded, as_text
 from tests.bench.wire import Json
 
 REFUSALS = frozenset(
     {
-        "sessionBusy", "overloaded", "storageFailed", "storageBusy", "sessionClosed", "sessionLocked", "sessionNotFound",
-        "invalidRequest", "serverCancelled", "ownershipLost", "sessionCorrupt",
+        "sessionBusy", "overloaded", "storageFailed", "storageBusy", "sessionClosed", "sessionLocked",
+        "sessionNotFound", "invalidRequest", "serverCancelled", "ownershipLost", "sessionCorrupt",
     }
 )  # fmt: skip
 """Kinds of errors that say that a run was not begun."""
@@ -95,10 +95,10 @@ async def _listed(host: FakeHost) -> set[str]:
 async def _find(host: FakeHost, session_id: str, known: LedgerSession, listed: set[str]) -> list[Json] | None:
     """The events before the session is opened; `None` if it is not there, and need not be."""
     acknowledged = known.created is not None or known.events
-    try:
-        await host.request("getState", {"sessionId": session_id})
-    except RpcError as error:
-        assert error.kind == "sessionNotFound", f"promise 1: {session_id!r} cannot be read: {error}"
+    answer = await host.ask("getState", {"sessionId": session_id}).message()
+    if "error" in answer:
+        kind = answer["error"]["data"]["kind"]
+        assert kind == "sessionNotFound", f"promise 1: {session_id!r} cannot be read: {answer}"
         assert not acknowledged or known.deleting, f"promise 1: {session_id!r} was acknowledged and is gone"
         assert session_id not in listed, f"promise 2: {session_id!r} is listed, and not there"
         return None
@@ -106,9 +106,7 @@ async def _find(host: FakeHost, session_id: str, known: LedgerSession, listed: s
     return await _events(host, session_id)
 
 
-async def _resumed(
-    host: FakeHost, session_id: str, known: LedgerSession, before: list[Json], tally: Tally
-) -> _Found:
+async def _resumed(host: FakeHost, session_id: str, known: LedgerSession, before: list[Json], tally: Tally) -> _Found:
     """Open the session, as a host does after a crash, and read all of it."""
     opened = await host.request("resumeSession", {"sessionId": session_id})
     events = await _events(host, session_id)
@@ -143,11 +141,13 @@ async def _events(host: FakeHost, session_id: str) -> list[Json]:
 
 
 async def _run(host: FakeHost, session_id: str, run_id: str) -> Json | None:
-    try:
-        return (await host.request("getState", {"sessionId": session_id, "runId": run_id, "include": ["run"]}))["run"]
-    except RpcError as error:
-        assert error.kind == "runNotFound", f"promise 3: run {run_id!r} cannot be read: {error}"
-        return None
+    params = {"sessionId": session_id, "runId": run_id, "include": ["run"]}
+    answer = await host.ask("getState", params).message()
+    if "result" in answer:
+        return answer["result"]["run"]
+    kind = answer["error"]["data"]["kind"]
+    assert kind == "runNotFound", f"promise 3: run {run_id!r} cannot be read: {answer}"
+    return None
 
 
 # ---- holding -----------------------------------------------------------------------------------------------------

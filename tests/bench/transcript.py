@@ -131,6 +131,7 @@ class Player:
             self.host.hang_up()
         else:
             if line.kind == "kill":
+                self.host.may_be_cut = True
                 self.host.kill(line.value)
             code = await self.host.wait()
             self._nothing_more()

@@ -29,8 +29,13 @@ class Cli:
         path.write_text(text, encoding="utf-8")
         return f"scripted:{path}"
 
-    async def start(self, *arguments: str, **env: str) -> Process:
+    @property
+    def environment(self) -> dict[str, str]:
+        """This process's, without what belongs to its user."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "XDG_", "AGENT_"))}
+        return {**kept, "HOME": str(self.folder)}
+
+    async def start(self, *arguments: str, **env: str) -> Process:
         return await asyncio.create_subprocess_exec(
             *COMMAND,
             *arguments,
@@ -38,7 +43,7 @@ class Cli:
             stdout=PIPE,
             stderr=PIPE,
             cwd=self.folder,
-            env={**kept, "HOME": str(self.folder), **env},
+            env={**self.environment, **env},
         )
 
     async def __call__(self, *arguments: str, stdin: str = "", **env: str) -> Outcome:

@@ -184,7 +184,7 @@ WRONG_TYPES: list[tuple[str, dict[str, Any], str]] = [
     ("run", {"sessionId": "s", "input": "x", "options": {"temperature": "hunter2"}}, "options.temperature"),
     ("run", {"sessionId": "s", "input": "x", "responseFormat": "hunter2"}, "responseFormat"),
     ("listSessions", {"limit": 0}, "limit"),
-    ("listSessions", {"limit": 1001}, "limit"),
+    ("listSessions", {"limit": 0}, "limit"),
     ("listSessions", {"cursor": "hunter2"}, "cursor"),
     ("getHistory", {"sessionId": "s", "cursor": "hunter2"}, "cursor"),
     ("getHistory", {"sessionId": "s", "order": "hunter2"}, "order"),

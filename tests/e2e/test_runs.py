@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.fake_model import FakeModel, F, Stall, T, TC
+from tests.bench.fake_model import TC, F, FakeModel, Stall, T
 from tests.bench.host import FakeHost, RpcError
 
 

@@ -177,7 +177,7 @@ async def test_text_is_cleaned_as_at_the_wire(editor: FakeHost) -> None:
 async def test_what_editors_send_unasked_is_taken_in_silence(editor: FakeHost) -> None:
     for method, params in (
         ("initialized", {}),
-        ("$/setTrace", {"value": "verbose"}),
+        ("$/setTrace", {"value": "off"}),
         ("workspace/didChangeConfiguration", {"settings": None}),
         ("workspace/didChangeWatchedFiles", {"changes": []}),
         ("textDocument/didSave", {"textDocument": {"uri": "file:///a"}}),

@@ -286,3 +286,60 @@ async def test_the_garbage_collector_is_left_as_it_was(half: LspHalf) -> None:
     assert gc.isenabled()
     await half.loaded()
     assert gc.isenabled()
+
+
+class OneCommand:
+    """Stands for the sidecar's commands."""
+
+    def __init__(self) -> None:
+        self.executed: list[Any] = []
+        self.cancelled: list[Any] = []
+
+    def takes(self, params: Any) -> bool:
+        return params["command"] == "sidecar.run"
+
+    async def execute(self, params: Any, stop: asyncio.Event) -> Any:
+        self.executed.append(params)
+        await stop.wait()
+        return {"status": "cancelled"}
+
+    def cancel_progress(self, params: Any) -> None:
+        self.cancelled.append(params)
+
+
+async def test_the_sidecars_commands_do_not_need_the_language_server(
+    half: LspHalf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sidecar.lsp.engine", None)
+    half.serve(OneCommand())
+    stop = asyncio.Event()
+    stop.set()
+    params = {"command": "sidecar.run"}
+    assert await half.request("workspace/executeCommand", params, stop) == {"status": "cancelled"}
+    with pytest.raises(CapabilityRequired):
+        await half.request("workspace/executeCommand", {"command": "other"}, stop)
+
+
+async def test_a_command_begins_after_the_documents_that_came_before_it(half: LspHalf) -> None:
+    commands = OneCommand()
+    half.serve(commands)
+    half.notify("textDocument/didOpen", OPEN)
+    stop = asyncio.Event()
+    request = asyncio.create_task(half.request("workspace/executeCommand", {"command": "sidecar.run"}, stop))
+    await asyncio.sleep(0)
+    assert commands.executed == []
+    await half.loaded()
+    stop.set()
+    await request
+    assert half.documents() == [DocumentInfo(URI, 1, "markdown")]
+
+
+def test_progress_is_cancelled_at_once_and_not_after_shutdown(half: LspHalf) -> None:
+    half.notify("window/workDoneProgress/cancel", {"token": 0})
+    commands = OneCommand()
+    half.serve(commands)
+    assert half.handles("window/workDoneProgress/cancel")
+    half.notify("window/workDoneProgress/cancel", {"token": 1})
+    half.shutdown()
+    half.notify("window/workDoneProgress/cancel", {"token": 2})
+    assert commands.cancelled == [{"token": 1}]

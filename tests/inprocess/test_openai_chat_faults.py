@@ -2,6 +2,7 @@
 
 import asyncio
 import email.utils
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -253,6 +254,21 @@ async def test_a_stream_that_never_ends_ends_by_the_total_limit(model: FakeModel
     assert isinstance(error, ModelTimeout)
     assert "total_timeout_ms" in error.message
     assert updates
+
+
+async def test_an_endpoint_that_cannot_be_reached_in_time_is_a_time_out(connect: Connect) -> None:
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for taken in (first, second):  # the queue of who waits to be accepted is full now
+            taken.setblocking(False)
+            taken.connect_ex(full.getsockname())
+        client = connect(base_url=f"http://127.0.0.1:{full.getsockname()[1]}/v1", connect_timeout_ms=300)
+        async with asyncio.timeout(10):
+            _, error = await outcome(client)
+
+    assert isinstance(error, ModelTimeout)
+    assert error.wire()["data"]["retryable"]
 
 
 async def test_an_endpoint_that_is_not_there_is_named(connect: Connect) -> None:

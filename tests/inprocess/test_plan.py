@@ -9,7 +9,8 @@ from protocol.agents import AgentSpec, ProviderEntry
 from providers.api.provider import Surroundings
 from providers.registry import NOT_YET, REGISTRY
 from sidecar.agents.catalog import AgentCatalog, ResolvedAgent
-from sidecar.agents.plan import AgentPlan, SessionSettings, check_state, make_plan
+from sidecar.agents.plan import DEFAULT_LIMITS, AgentPlan, SessionSettings, check_state, make_plan
+from sidecar.config.limits import Limits
 from sidecar.errors import AgentNotFound, CapabilityRequired, ConfigInvalid
 
 Entry = dict[str, Any]
@@ -23,11 +24,17 @@ def config(text: str) -> Entry:
     return {"messages": [{"role": "user", "content": text}]}
 
 
-def plan(*entries: Entry, session: Sequence[Entry] = (), limits: Entry | None = None, **spec: Any) -> AgentPlan:
+def plan(
+    *entries: Entry,
+    session: Sequence[Entry] = (),
+    with_history: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    **spec: Any,
+) -> AgentPlan:
     agent = AgentSpec.model_validate({"contextProviders": list(entries), **spec})
     added = tuple(ProviderEntry.model_validate(entry) for entry in session)
     settings = SessionSettings(instructions="session", context_providers=added)
-    return make_plan(ResolvedAgent("a", agent), settings, Surroundings(), **(limits or {}))
+    return make_plan(ResolvedAgent("a", agent), settings, Surroundings(), limits=limits, with_history=with_history)
 
 
 def ids(made: AgentPlan) -> list[str]:
@@ -63,7 +70,7 @@ def test_an_entry_without_an_id_is_called_by_its_type() -> None:
 def test_a_history_is_added_first_where_none_loads_and_only_there() -> None:
     assert ids(plan(note("a"))) == ["in_memory", "a"]
     assert ids(plan(note("a"), {"type": "history", "sourceId": "mine"})) == ["a", "mine"]
-    assert ids(plan(note("a"), limits={"with_history": False})) == ["a"]
+    assert ids(plan(note("a"), with_history=False)) == ["a"]
 
 
 def test_the_agent_of_one_plan_is_not_touched_by_another() -> None:
@@ -84,7 +91,7 @@ def test_entries_override_the_type_s_policy_place_and_limit() -> None:
     made = plan(
         note("a"),
         note("b", onError="warn", position="after_input", timeoutMs=7, stateKey="other"),
-        limits={"hook_timeout_ms": 99},
+        limits=Limits(provider_timeout_ms=99),
     )
 
     _, a, b = made.providers
@@ -93,7 +100,7 @@ def test_entries_override_the_type_s_policy_place_and_limit() -> None:
 
 
 def test_the_number_of_model_calls_comes_from_options_then_agent_then_the_limits() -> None:
-    limits = {"max_turns": 9}
+    limits = Limits(max_turns=9)
     assert plan(limits=limits).max_turns == 9
     assert plan(limits=limits, maxTurns=5).max_turns == 5
     assert plan(limits=limits, maxTurns=5, options={"maxTurns": 3}).max_turns == 3

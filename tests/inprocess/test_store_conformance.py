@@ -293,6 +293,21 @@ async def test_events_are_paged_without_skip_or_repeat_while_others_are_written(
     assert seen == list(range(1, total + 1))
 
 
+async def test_a_page_of_sessions_is_cut_by_bytes_and_holds_at_least_one(store: SessionStore) -> None:
+    for n in range(3):
+        await store.create(f"s{n}", first(f"s{n}", updated_at=f"2026-01-0{n + 1}T00:00:00Z"))
+    body = len(b'{"of": "s0"}')
+
+    async def page(max_bytes: int) -> list[str]:
+        found = await store.list(SessionQuery(), None, 10, max_bytes)
+        assert (found.next is None) == (len(found.items) == 3)
+        return [row.session for row in found.items]
+
+    assert await page(3 * body) == ["s2", "s1", "s0"]
+    assert await page(3 * body - 1) == ["s2", "s1"]
+    assert await page(1) == ["s2"]
+
+
 async def test_sessions_are_listed_newest_first_without_repeat_while_others_change(store: SessionStore) -> None:
     for n in range(20):
         await store.create(f"s{n:02}", first(f"s{n:02}", updated_at=f"2026-01-{n // 2 + 1:02}T00:00:00Z"))

@@ -5,6 +5,9 @@ import os
 import sys
 import time
 
+FLOOD = 20_000
+"""Events of the run whose input is `flood`: far more than a pipe holds."""
+
 
 def send(**message: object) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -38,6 +41,9 @@ def run(request_id: int, params: dict) -> None:
         event("child", 2, "run.started", parentRunId=run_id)
         event("grandchild", 3, "run.started", parentRunId="child")
         event("someone else's", 4, "run.started")
+    if text == "flood":
+        for number in range(1, FLOOD + 1):
+            event(run_id, 1, "provider.progress", sub=number, ephemeral=True, padding="x" * 1_000)
     event(run_id, 5, "message.completed")
     event(run_id, 6, "run.completed")
     if text == "fail":

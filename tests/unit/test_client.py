@@ -5,13 +5,17 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
-from sidecar_client import RpcError, SidecarClient, SidecarDied
+from sidecar_client import Handlers, RpcError, RunEvent, SidecarClient, SidecarDied
+from sidecar_client.handlers import CallToolParams, CallToolResult, ElicitParams, ElicitResult
+from sidecar_client.intake import EVENTS_KEPT
+from tests.unit.fake_sidecar import FLOOD
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_sidecar.py"))]
 
@@ -115,6 +119,76 @@ async def test_other_notifications_reach_their_handler(client: SidecarClient) ->
     client.on_notification("session/updated", seen.append)
     await client.request("tell", {"method": "session/updated", "params": {"session": {"sessionId": "s"}}})
     assert seen == [{"session": {"sessionId": "s"}}]
+
+
+async def test_what_is_asked_about_stored_sessions_has_its_own_methods(client: SidecarClient) -> None:
+    session = await client.create_session(sessionId="mine")
+    asked: list[Any] = [await client.list_sessions(limit=2), await session.steer("more", "r")]
+    asked += [await session.update(title="t"), await session.get_events(afterSeq=3)]
+    assert asked == [
+        {"method": "listSessions", "params": {"limit": 2}},
+        {"method": "steerRun", "params": {"sessionId": "mine", "expectedRunId": "r", "input": "more"}},
+        {"method": "updateSession", "params": {"sessionId": "mine", "title": "t"}},
+        {"method": "getEvents", "params": {"sessionId": "mine", "afterSeq": 3}},
+    ]
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_the_client_works_on_either_loop(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def talk() -> tuple[str, int]:
+        async with SidecarClient.start(command=FAKE) as client:
+            result = await client.run("hello")
+            flooded = client.stream("flood")
+            return result["text"], len([event async for event in flooded])
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        assert runner.run(talk()) == ("hello", FLOOD + 3)
+
+
+async def test_reading_stops_while_a_run_s_events_are_not_read_and_none_is_lost(client: SidecarClient) -> None:
+    arrived = asyncio.Event()
+    seen = 0
+
+    def count(_: RunEvent) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == EVENTS_KEPT:
+            arrived.set()
+
+    client.on_event(count)
+    run = client.stream("flood")
+    await arrived.wait()
+    await asyncio.sleep(0.1)  # in which a client that went on reading would have it all
+    assert EVENTS_KEPT <= seen < FLOOD // 2
+
+    assert [event.get("sub", 0) async for event in run] == [0, *range(1, FLOOD + 1), 0, 0]
+
+
+async def test_a_reader_may_ask_for_something_else_between_the_events_of_a_flood(client: SidecarClient) -> None:
+    run = client.stream("flood")
+    count = 0
+    async for _ in run:
+        count += 1
+        if count == 3:
+            assert (await client.request("echo"))["method"] == "echo"
+    assert count == FLOOD + 3
+
+
+async def test_a_run_whose_result_alone_is_awaited_ends(client: SidecarClient) -> None:
+    assert (await client.stream("flood").result())["text"] == "flood"
+
+
+async def test_the_handlers_are_declared_as_features() -> None:
+    async def call_tool(params: CallToolParams) -> CallToolResult:
+        return {"content": params["name"]}
+
+    async def elicit(_: ElicitParams) -> ElicitResult:
+        return {"action": "decline"}
+
+    handlers: Handlers = {"host/callTool": call_tool, "host/elicit": elicit}
+    async with SidecarClient.start(command=FAKE, handlers=handlers) as client:
+        features = client.server["params"]["initializationOptions"]["sidecar"]["features"]
+    assert features == {"hostTools": {}, "elicitation": {"form": {}, "url": {}}}
 
 
 async def test_the_end_of_the_sidecar_stops_the_handlers_of_its_requests() -> None:

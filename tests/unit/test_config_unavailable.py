@@ -35,6 +35,11 @@ ASKS = [
     ('[agents.a.approvals]\nmode = "live"', 1, "agents.a.approvals", "approvals"),
     ('[agents.a.compaction]\nstrategy = "context_window"', 1, "agents.a.compaction", "compaction"),
     ("[agents.a]\nper_service_call_history = true", 2, "agents.a.per_service_call_history", "perServiceCallHistory"),
+    ("[limits]\ntool_timeout_ms = 1", 2, "limits.tool_timeout_ms", "tools"),
+    ("[limits]\ntool_result_bytes = 2_000", 2, "limits.tool_result_bytes", "tools"),
+    ("[limits]\ndelegation_depth = 2", 2, "limits.delegation_depth", "delegation"),
+    ("[limits]\nretrieval_timeout_ms = 1", 2, "limits.retrieval_timeout_ms", "retrieval"),
+    ("[limits]\nmiddleware_timeout_ms = 1", 2, "limits.middleware_timeout_ms", "middleware"),
 ]
 
 

@@ -53,7 +53,7 @@ class SidecarClient:
         self._sessions = OpenSessions()
         self._runs: dict[str, Run] = {}
         self._listeners: list[OnEvent] = []
-        self._revival: asyncio.Task[None] | None = None
+        self._revival: asyncio.Task[SidecarDied | None] | None = None
         self._closing = False
 
     @classmethod
@@ -227,8 +227,7 @@ class SidecarClient:
         self._closing = True
         if self._revival is not None:
             self._revival.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._revival
+            await asyncio.wait([self._revival])
         process = self._connection.process
         if not process.pid:
             return
@@ -290,37 +289,41 @@ class SidecarClient:
 
     def _on_end(self) -> None:
         if self._reconnect and self.server and not self._closing and self._revival is None:
-            self._revival = asyncio.create_task(self._revive())
+            self._revival = asyncio.create_task(self._revive(self._connection.process.death()))
+            self._revival.add_done_callback(self._revived)
 
-    async def _revive(self) -> None:
-        """Go on in a new process; where that cannot be had, every run that waits for it ends with the reason."""
-        death: SidecarDied | None = self._connection.process.death()
-        try:
-            with self._intake.waited_for():
-                death = await self._try_again(death)
-        finally:
-            self._revival = None
-            if death is not None:
-                for run in {*self._runs.values()}:
-                    self._settle(run, None, death)
-
-    async def _try_again(self, death: SidecarDied) -> SidecarDied | None:
+    async def _revive(self, death: SidecarDied) -> SidecarDied | None:
         """Start processes until one goes on; gives the last one's death where none did."""
         for attempt in range(ATTEMPTS):
             await asyncio.sleep(PAUSE * attempt)
             _log.warning("%s; a new one is started", str(death).partition("\n")[0])
             try:
-                await self._start_again()
+                with self._intake.waited_for():
+                    await self._start_again()
             except SidecarDied as error:
                 death = error
             except RpcError as error:
                 death = SidecarDied(f"a new sidecar refused to begin: {error}")
             else:
-                if not self._connection.ended:
-                    return None
-                death = self._connection.process.death()
+                return None
             self._connection.process.kill()
         return death
+
+    def _revived(self, revival: "asyncio.Task[SidecarDied | None]") -> None:
+        """Where no process could be had, every run that waits for one ends with the reason."""
+        self._revival = None
+        death: BaseException | None
+        if revival.cancelled():
+            death = SidecarDied("the client was closed while a new sidecar was started")
+        elif (death := revival.exception()) is not None:
+            _log.error("no new sidecar could be started", exc_info=death)
+        else:
+            death = revival.result()
+        if death is not None:
+            for run in {*self._runs.values()}:
+                self._settle(run, None, death)
+        elif self._connection.ended:  # already again
+            self._on_end()
 
     async def _start_again(self) -> None:
         """Start, resume every session, and send again what has no answer.
