@@ -13,7 +13,11 @@ from .workspace import Workspace, frames, request
 
 _ENDED: Final = b'"result":{"runId"'
 _ANSWERED: Final = b'"configOptions"'
-_LONG: Final = Aim("<=", 1.2, "Something in a run still looks at every message of the history.")
+_LONG: Final = Aim(
+    "<=",
+    1.2,
+    "The scripted model estimates the tokens of the whole request at each call, and a request lists all messages.",
+)
 _LARGE: Final = Aim(
     "<=", 1.5, "The sidecar copies the text once more than the baseline: from bytes into a message that is validated."
 )
@@ -64,7 +68,7 @@ def _with_turns(workspace: Workspace) -> list[Figure]:
             name = f"the {reached:,}th turn of a session"
             figures += [
                 Figure(name, "us", samples[0], Baseline(f"the {_YOUNG}th", samples[1]), _LONG),
-                Figure("  its CPU time", "us", old.cpu_us, Baseline(f"the {_YOUNG}th", young.cpu_us), _LONG),
+                Figure(f"{name}, CPU time", "us", old.cpu_us, Baseline(f"the {_YOUNG}th", young.cpu_us), _LONG),
             ]
     return figures
 

@@ -1,6 +1,8 @@
 """Puts a project's AGENTS.md files into the instructions. It reads files of the workspace and keeps no state."""
 
 import asyncio
+import math
+import time
 from pathlib import Path
 from typing import Final, cast
 
@@ -8,12 +10,16 @@ from pydantic import Field, field_validator
 
 from providers.api.context import SessionContext
 from providers.api.ports import AgentView
-from providers.api.provider import ContextProvider, ProviderConfig
+from providers.api.provider import ContextProvider, ProviderConfig, Surroundings
 from providers.api.session import Session, State
 from providers.project_folders import project_folders
 
 MAX_FILE_BYTES: Final = 64 * 1024
 """Of each file; what is longer is cut, and says so."""
+
+
+READ_AGAIN_AFTER_S: Final = 1.0
+"""An edit counts for runs that begin this much later. Reading is a walk through the disk in another thread."""
 
 
 class InstructionsConfig(ProviderConfig):
@@ -40,11 +46,20 @@ class InstructionsProvider(ContextProvider):
 
     config_type = InstructionsConfig
 
+    def __init__(
+        self, source_id: str, config: ProviderConfig | None = None, surroundings: Surroundings | None = None
+    ) -> None:
+        super().__init__(source_id, config, surroundings)
+        self._texts: list[str] = []
+        self._read_at = -math.inf
+
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
-        """Read and add them. They are read for each run, so that an edit counts at once."""
-        if self.surroundings.cwd is not None:
+        """Add them. They are read again for each run, or once for a burst of runs."""
+        if self.surroundings.cwd is not None and time.monotonic() - self._read_at > READ_AGAIN_AFTER_S:
             names = cast("InstructionsConfig", self.config).files
-            context.extend_instructions(self, await asyncio.to_thread(read_all, Path(self.surroundings.cwd), names))
+            self._texts = await asyncio.to_thread(read_all, Path(self.surroundings.cwd), names)
+            self._read_at = time.monotonic()
+        context.extend_instructions(self, self._texts)
 
 
 def read_all(cwd: Path, names: tuple[str, ...]) -> list[str]:

@@ -213,8 +213,9 @@ class EventLog:
             pending = self._backlog[0]
             await self._commit(pending.unit)
             del self._backlog[0]
-            self._seq = pending.unit.expect_seq + len(pending.unit.events)
-            self._sub = 0
+            if pending.unit.events:  # without any `seq` stands, and `sub` goes on
+                self._seq = pending.unit.expect_seq + len(pending.unit.events)
+                self._sub = 0
             if pending.send:
                 reached("event.sent.before")
                 self._send_all(pending)

@@ -60,7 +60,9 @@ class Ledger:
             self._write({"asked": [pid, request_id], "method": method, "params": params})
 
     def took(self, pid: int, messages: list[Json]) -> None:
-        """The host has read messages of a sidecar: on disk when this returns."""
+        """The host has read messages of a sidecar: on disk when this returns. Nothing once the ledger is closed."""
+        if self._file.closed:
+            return
         entries = [entry for message in messages if (entry := self._entry(pid, message)) is not None]
         for entry in entries:
             self._write(entry)

@@ -88,8 +88,8 @@ async def day(host: FakeHost, *, has_past: bool) -> None:
 async def test_a_call_that_a_crash_left_open_has_one_result_and_is_not_made_again(
     start_host: Any, model: FakeModel, store: str, ledger: Ledger
 ) -> None:
-    """The first events sent are those of the run's begin, the second ones those of the message with the call."""
-    armed = {"AGENT_SIDECAR_TESTING": "1", "AGENT_SIDECAR_CRASH_AT": "event.sent.after:2"}
+    """Sent first are the events of the run's begin, then those of its providers, then the message with the call."""
+    armed = {"AGENT_SIDECAR_TESTING": "1", "AGENT_SIDECAR_CRASH_AT": "event.sent.after:3"}
     doomed = await start_host(store=store, env={**model.environment, **armed}, ledger=ledger)
     session = await doomed.create_session(sessionId="s")
     model.says(TC(0, "c1", "order", "{}"), F("tool_calls"))

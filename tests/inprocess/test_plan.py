@@ -99,6 +99,12 @@ def test_entries_override_the_type_s_policy_place_and_limit() -> None:
     assert (b.on_error, b.position, b.timeout_ms, b.state_key) == ("warn", "after_input", 7, "other")
 
 
+def test_the_limits_of_tool_calls_come_from_the_configuration() -> None:
+    made = plan(limits=Limits(max_tool_calls=3, truncated_call_rounds=5))
+
+    assert (made.max_tool_calls, made.truncated_call_rounds) == (3, 5)
+
+
 def test_the_number_of_model_calls_comes_from_options_then_agent_then_the_limits() -> None:
     limits = Limits(max_turns=9)
     assert plan(limits=limits).max_turns == 9

@@ -1,6 +1,7 @@
 """The run loop without a store or a wire: model calls, tool calls that cannot be run, limits, output, usage."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from protocol.agents import RunOptions
 from protocol.messages import FunctionCallBlock, FunctionResultBlock, Message, ReasoningBlock, TextBlock, Usage
 from providers.api.ports import Finished, ReasoningDelta, RetryNotice, TextDelta
-from sidecar.agents.runner import LIMIT_TEXT, TRUNCATED_TEXT
+from sidecar.agents.runner import LIMIT_TEXT, SURPLUS_TEXT, TRUNCATED_TEXT
 from sidecar.agents.structured import response_schema
 from sidecar.errors import InvalidParams, ModelBadStream, ModelUnavailable
 from tests.bench.agent_run import AgentRun, plan_of
@@ -207,6 +208,28 @@ async def test_a_truncated_call_that_comes_whole_the_next_time_is_no_failure() -
     run = AgentRun(FakeClient(calls("write", reason="length"), says("ok")))
 
     assert (await run.say("go")).progress.text == "ok"
+
+
+async def test_how_many_rounds_of_truncated_calls_are_borne_is_the_plan_s() -> None:
+    cut = calls("write", reason="length")
+    none = AgentRun(FakeClient(cut), plan=replace(plan_of(), truncated_call_rounds=0))
+    three = AgentRun(FakeClient(cut, cut, cut, says("ok")), plan=replace(plan_of(), truncated_call_rounds=3))
+
+    with pytest.raises(ModelBadStream, match="cut off"):
+        await none.execution("go").run()
+    assert (await three.say("go")).progress.text == "ok"
+
+
+async def test_calls_beyond_the_limit_of_one_answer_get_a_result_that_says_so() -> None:
+    plan = replace(plan_of(), max_tool_calls=2)
+    run = AgentRun(FakeClient(calls("a", "b"), calls("c", "d", "e"), says("ok")), plan=plan)
+
+    execution = await run.say("go")
+
+    surplus = SURPLUS_TEXT.format(most=2)
+    assert [text == surplus for _, text, _ in results(execution.progress.messages[1])] == [False, False]
+    assert [text == surplus for _, text, _ in results(execution.progress.messages[3])] == [False, False, True]
+    assert len(run.sink.of("tool.completed")) == 5
 
 
 @pytest.mark.parametrize(

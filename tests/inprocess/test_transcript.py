@@ -16,7 +16,10 @@ class CountingStore:
 
     async def messages(self, session: str, **page: Any) -> Page[StoredMessage]:
         self.reads += 1
-        rows = [StoredMessage(position, str(position), None, body, in_history=True) for position, body in enumerate(self.bodies, start=1)]
+        rows = [
+            StoredMessage(position, str(position), None, body, in_history=True)
+            for position, body in enumerate(self.bodies, start=1)
+        ]
         return Page(rows, None)
 
 

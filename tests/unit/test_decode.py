@@ -115,6 +115,15 @@ def test_depth_has_a_limit(opening: bytes, closing: bytes) -> None:
             decode(opening * levels + b"1" + closing * levels)
 
 
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_the_limit_of_depth_may_be_lower(opening: bytes, closing: bytes) -> None:
+    beside = b'[[1],{"a":2},"[[[[[[[["]'
+    assert decode(opening * 3 + b"1" + closing * 3, 3)
+    assert decode(beside, 2)
+    with pytest.raises(DecodeError, match="deeper than 3"):
+        decode(opening * 4 + b"1" + closing * 4, 3)
+
+
 def test_an_error_never_repeats_the_input() -> None:
     with pytest.raises(DecodeError) as caught:
         decode(b'{"api_key": "s3cret", oops}')
