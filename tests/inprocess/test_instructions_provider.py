@@ -192,17 +192,23 @@ def test_several_names_are_looked_for_in_each_folder(repo: Path) -> None:
     assert bodies(repo / "src", ("NOTES.md", "AGENTS.md")) == ["root", "notes", "src"]
 
 
-async def test_the_files_stand_between_the_agent_s_and_the_run_s_instructions_and_are_read_anew(repo: Path) -> None:
+async def test_the_files_stand_between_the_agent_s_and_the_run_s_instructions_and_are_read_anew(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = AgentSpec(instructions="agent", context_providers=(ProviderEntry(type="instructions"),))
     plan = make_plan(ResolvedAgent("a", agent), SessionSettings(), Surroundings(cwd=str(repo)), with_history=False)
-    run = AgentRun(FakeClient(says("ok"), says("ok")), plan=plan)
+    run = AgentRun(FakeClient(says("ok"), says("ok"), says("ok")), plan=plan)
 
     await run.say("hi", run_instructions="run")
     (repo / "AGENTS.md").write_text("changed")
+    monkeypatch.setattr("providers.instructions.READ_AGAIN_AFTER_S", 3600)
+    await run.say("hi")
+    monkeypatch.setattr("providers.instructions.READ_AGAIN_AFTER_S", 0)
     await run.say("hi")
 
     assert run.client.requests[0].instructions == "agent\n# AGENTS.md\n\nroot\nrun"
-    assert run.client.requests[1].instructions == "agent\n# AGENTS.md\n\nchanged"
+    assert run.client.requests[1].instructions == "agent\n# AGENTS.md\n\nroot"
+    assert run.client.requests[2].instructions == "agent\n# AGENTS.md\n\nchanged"
 
 
 async def test_a_session_without_a_folder_has_none() -> None:
