@@ -47,4 +47,3 @@ async def model() -> AsyncIterator[FakeModel]:
 def store(tmp_path: Path) -> str:
     """A store in a file of its own."""
     return f"sqlite:{tmp_path / 'sessions.db'}"
-

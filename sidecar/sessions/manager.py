@@ -15,10 +15,10 @@ from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, Si
 from sidecar.models.registry import Models
 from sidecar.sessions.envelopes import put_message
 from sidecar.sessions.event_log import EventLog, is_lost
-from sidecar.sessions.ids import new_id, now
+from sidecar.sessions.ids import new_id
 from sidecar.sessions.open_session import OpenSession, initial_state
 from sidecar.sessions.outlet import Outlet
-from sidecar.sessions.record import SessionRecord, read_record
+from sidecar.sessions.record import SessionRecord, copied_record, new_record, read_record
 from sidecar.sessions.recovery import repair
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.store_access import StoreAccess
@@ -104,7 +104,7 @@ class SessionManager:
         """
         workspace = await self.workspaces.of(params.cwd or self.default_cwd)
         agent = workspace.catalog.resolve(params.agent)
-        record = self._new_record(params, agent)
+        record = new_record(params, agent.name, self.default_cwd)
         transcript_store = self.stores.ephemeral if params.ephemeral else await self.stores.durable()
         if params.session_id is not None:
             await self._refuse_namesake(params.session_id, transcript_store)
@@ -128,18 +128,7 @@ class SessionManager:
             SessionExists: the id is taken.
             SidecarError: its agent is not configured, or nothing could be stored.
         """
-        created = now()
-        record = contents.record.model_copy(
-            update={
-                "session_id": session_id or new_id("ses"),
-                "parent_session_id": parent,
-                "created_at": created,
-                "updated_at": created,
-                "revision": 0,
-                "epoch": new_id("ep"),
-                "run_starts": (),
-            }
-        )
+        record = copied_record(contents.record, session_id, parent)
         store = self.stores.ephemeral if ephemeral else await self.stores.durable()
         transcript = Transcript(store, record.session_id, self._cache_bytes)
         workspace = await self.workspaces.of(record.cwd)
@@ -210,7 +199,7 @@ class SessionManager:
         """A throw-away session for one run: kept in memory, in no list, with no history."""
         workspace = await self.workspaces.of(self.default_cwd)
         resolved = workspace.catalog.resolve(agent)
-        record = self._new_record(CreateSessionParams(agent=agent), resolved)
+        record = new_record(CreateSessionParams(agent=agent), resolved.name, self.default_cwd)
         store = self.stores.ephemeral
         transcript = Transcript(store, record.session_id, self._cache_bytes)
         plan = make_plan(
@@ -374,23 +363,6 @@ class SessionManager:
             raise IdempotencyConflict(f"session id {record.session_id!r}", session_id=record.session_id) from None
         except StoreError as error:
             raise storage_error(error, record.session_id) from error
-
-    def _new_record(self, params: CreateSessionParams, agent: ResolvedAgent) -> SessionRecord:
-        created = now()
-        return SessionRecord(
-            session_id=params.session_id or new_id("ses"),
-            agent=agent.name,
-            agent_spec=params.agent if isinstance(params.agent, AgentSpec) else None,
-            model=params.model,
-            instructions=params.instructions,
-            context_providers=params.context_providers or (),
-            title=params.title,
-            cwd=params.cwd or self.default_cwd,
-            created_at=created,
-            updated_at=created,
-            epoch=new_id("ep"),
-            metadata=params.metadata,
-        )
 
     async def _plan(
         self, workspace: Workspace, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript

@@ -6,7 +6,8 @@ from protocol.agents import AgentSpec, ProviderEntry
 from protocol.base import JsonObject, WireModel
 from protocol.errors import WireError
 from protocol.messages import Message, Usage
-from protocol.sessions import WireWarning
+from protocol.sessions import CreateSessionParams, WireWarning
+from sidecar.sessions.ids import new_id, now
 from sidecar.stores.base import Damaged, PutRun, PutSession, SessionRow, Snapshot
 
 
@@ -87,6 +88,41 @@ class RunRecord(WireModel):
         """The write that stores this record."""
         body = self.model_dump_json(by_alias=True, exclude_none=True).encode()
         return PutRun(run_id=self.run_id, body=body, ended=self.ended)
+
+
+def new_record(params: CreateSessionParams, agent: str, default_cwd: str | None) -> SessionRecord:
+    """The record of a session that begins empty."""
+    created = now()
+    return SessionRecord(
+        session_id=params.session_id or new_id("ses"),
+        agent=agent,
+        agent_spec=params.agent if isinstance(params.agent, AgentSpec) else None,
+        model=params.model,
+        instructions=params.instructions,
+        context_providers=params.context_providers or (),
+        title=params.title,
+        cwd=params.cwd or default_cwd,
+        created_at=created,
+        updated_at=created,
+        epoch=new_id("ep"),
+        metadata=params.metadata,
+    )
+
+
+def copied_record(source: SessionRecord, session_id: str | None, parent: str | None) -> SessionRecord:
+    """The record of a session that begins with what another one held: its events and its revision begin anew."""
+    created = now()
+    return source.model_copy(
+        update={
+            "session_id": session_id or new_id("ses"),
+            "parent_session_id": parent,
+            "created_at": created,
+            "updated_at": created,
+            "revision": 0,
+            "epoch": new_id("ep"),
+            "run_starts": (),
+        }
+    )
 
 
 def read_record(stored: Snapshot | SessionRow) -> SessionRecord:

@@ -55,7 +55,11 @@ def test_the_python_script_prints_the_events_and_the_answer(tmp_path: Path) -> N
 
 
 def test_the_messages_are_right_to_the_byte(tmp_path: Path) -> None:
-    text = next(part for part in re.findall(r"^```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if "Content-Length" in part)
+    text = next(
+        part
+        for part in re.findall(r"^```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+        if "Content-Length" in part
+    )
     sent = "".join(line.replace("\\r\\n", "\r\n") for line in text.splitlines()).encode()
 
     ran = subprocess.run(
@@ -98,7 +102,9 @@ async def test_the_example_agent_is_accepted(host) -> None:
 @needs_embedded
 @pytest.mark.embedded
 def test_the_transcript_is_what_the_demo_prints(tmp_path: Path) -> None:
-    expected = next(part for part in re.findall(r"^```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if "You:" in part)
+    expected = next(
+        part for part in re.findall(r"^```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if "You:" in part
+    )
 
     ran = subprocess.run(
         [str(Path(sys.executable).with_name("agent-sidecar")), "demo"],
