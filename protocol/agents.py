@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from protocol.base import MAX_ID_LENGTH, Flag, Json, JsonObject, Number, StrictModel, Whole, WireModel
-from protocol.tools import ToolEntry
+from .base import MAX_ID_LENGTH, Flag, Json, JsonObject, Number, StrictModel, Whole, WireModel
+from .tools import ToolEntry
 
 SourceId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 ModelName = Annotated[str, Field(min_length=1, max_length=1024)]

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from pydantic import ConfigDict
 
-from protocol.base import Json, WireModel
+from .base import Json, WireModel
 
 
 class Kind(NamedTuple):

@@ -6,9 +6,9 @@ to build a model for; the tests hold every event that is sent against them.
 
 from typing import Literal
 
-from protocol.base import Json, JsonObject, WireModel
-from protocol.errors import WireError
-from protocol.messages import Block, Source, Usage
+from .base import Json, JsonObject, WireModel
+from .errors import WireError
+from .messages import Block, Source, Usage
 
 Phase = Literal["beforeRun", "afterRun"]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, Strict
 
-from protocol.base import JsonObject, Params, Whole, WireModel
+from .base import JsonObject, Params, Whole, WireModel
 
 
 class SidecarOptions(WireModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
 
-from protocol.base import Json, JsonObject, WireModel
+from .base import Json, JsonObject, WireModel
 
 Role = Literal["system", "user", "assistant", "tool"]
 

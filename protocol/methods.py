@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from protocol.base import Empty, Params, WireModel
-from protocol.events import RunEvent
-from protocol.lifecycle import CancelParams, InitializeParams, InitializeResult
-from protocol.runs import (
+from .base import Empty, Params, WireModel
+from .events import RunEvent
+from .lifecycle import CancelParams, InitializeParams, InitializeResult
+from .runs import (
     CancelRunParams,
     CancelRunResult,
     RunAccepted,
@@ -15,7 +15,7 @@ from protocol.runs import (
     SteerRunParams,
     SteerRunResult,
 )
-from protocol.sessions import (
+from .sessions import (
     CreateSessionParams,
     CreateSessionResult,
     ExportSessionResult,
@@ -32,7 +32,7 @@ from protocol.sessions import (
     UpdateSessionParams,
     UpdateSessionResult,
 )
-from protocol.state import (
+from .state import (
     ConfigUpdated,
     GetEventsParams,
     GetEventsResult,

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from protocol.agents import AgentSpec, MiddlewareEntry, RunOptions
-from protocol.base import Flag, Json, JsonObject, Params, Whole, WireModel
-from protocol.messages import Block, Message, Usage
-from protocol.sessions import PendingRequest, RunId, SessionId, WireWarning
+from .agents import AgentSpec, MiddlewareEntry, RunOptions
+from .base import Flag, Json, JsonObject, Params, Whole, WireModel
+from .messages import Block, Message, Usage
+from .sessions import PendingRequest, RunId, SessionId, WireWarning
 
 RunStatus = Literal["completed", "cancelled", "interrupted"]
 

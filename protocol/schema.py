@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
-from protocol.base import JsonObject, WireModel
-from protocol.errors import KINDS, WireError
-from protocol.events import EVENTS
-from protocol.methods import METHODS, NOTIFICATIONS, SERVER_NOTIFICATIONS, Method
-from protocol.version import PROTOCOL_VERSION, VERSION
+from .base import JsonObject, WireModel
+from .errors import KINDS, WireError
+from .events import EVENTS
+from .methods import METHODS, NOTIFICATIONS, SERVER_NOTIFICATIONS, Method
+from .version import PROTOCOL_VERSION, VERSION
 
 FOLDER: Final = Path(__file__).parent
 SCHEMA_FILE: Final = FOLDER / "schema.json"

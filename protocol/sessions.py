@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from protocol.agents import AgentSpec, ModelName, ProviderEntry
-from protocol.base import MAX_ID_LENGTH, Flag, Json, JsonObject, Params, Whole, WireModel
-from protocol.messages import Usage
-from protocol.tools import HostTool
+from .agents import AgentSpec, ModelName, ProviderEntry
+from .base import MAX_ID_LENGTH, Flag, Json, JsonObject, Params, Whole, WireModel
+from .messages import Usage
+from .tools import HostTool
 
 SessionId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 RunId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]

@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from protocol.agents import AgentInfo, ModelInfo, ProviderTypeInfo
-from protocol.base import Flag, Json, JsonObject, Params, Whole, WireModel
-from protocol.errors import WireError
-from protocol.messages import Message, Usage
-from protocol.sessions import ActiveRun, PageLimit, PendingRequest, RunId, SessionId, SessionInfo, WireWarning
+from .agents import AgentInfo, ModelInfo, ProviderTypeInfo
+from .base import Flag, Json, JsonObject, Params, Whole, WireModel
+from .errors import WireError
+from .messages import Message, Usage
+from .sessions import ActiveRun, PageLimit, PendingRequest, RunId, SessionId, SessionInfo, WireWarning
 
 StatePart = Literal["session", "run", "queue", "providers", "state", "usage", "pending", "documents", "tools"]
 

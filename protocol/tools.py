@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from protocol.base import Flag, JsonObject, StrictModel, Whole
+from .base import Flag, JsonObject, StrictModel, Whole
 
 ApprovalMode = Literal["never_require", "always_require"]
 

@@ -12,7 +12,8 @@ from providers.api.context import SessionContext
 from providers.api.ports import AgentView
 from providers.api.provider import ContextProvider, ProviderConfig, Surroundings
 from providers.api.session import Session, State
-from providers.project_folders import project_folders
+
+from .project_folders import project_folders
 
 MAX_FILE_BYTES: Final = 64 * 1024
 """Of each file; what is longer is cut, and says so."""

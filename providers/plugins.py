@@ -18,7 +18,8 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Final
 
 from providers.api.provider import ContextProvider, ProviderConfig
-from providers.registry import ProviderType
+
+from .registry import ProviderType
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from providers.api.provider import ContextProvider, HistoryProvider
-from providers.history import TranscriptHistory
-from providers.instructions import InstructionsProvider
-from providers.static_messages import StaticMessagesProvider
-from providers.structured_memory import StructuredMemoryProvider
+
+from .history import TranscriptHistory
+from .instructions import InstructionsProvider
+from .static_messages import StaticMessagesProvider
+from .structured_memory import StructuredMemoryProvider
 
 DEFAULT_HISTORY_ID: Final = "in_memory"
 """Source id of the history that an agent gets by itself."""

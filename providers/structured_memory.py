@@ -20,7 +20,8 @@ from providers.api.json_value import parse_json
 from providers.api.ports import AgentView, ChatClient, ChatRequest, ask
 from providers.api.provider import ContextProvider, ProviderConfig
 from providers.api.session import Session, State
-from providers.grounding import is_grounded
+
+from .grounding import is_grounded
 
 ASK: Final = "You do not know the user's {field} yet. Ask for it, and answer no other question before you know it."
 KNOWN: Final = "The user's {field}: {value}."

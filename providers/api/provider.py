@@ -7,9 +7,10 @@ from typing import ClassVar, Literal
 
 from protocol.base import StrictModel
 from protocol.messages import Message
-from providers.api.context import SessionContext
-from providers.api.ports import AgentView, HistoryStore
-from providers.api.session import Session, State
+
+from .context import SessionContext
+from .ports import AgentView, HistoryStore
+from .session import Session, State
 
 
 class ProviderConfig(StrictModel):

@@ -3,7 +3,8 @@
 from typing import Any, cast
 
 from protocol.base import JsonObject
-from providers.api.json_value import plain_json
+
+from .json_value import plain_json
 
 State = dict[str, Any]
 """A provider's own corner of the state bag: plain JSON values."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from protocol.messages import Block, Message, ReasoningBlock, TextBlock
-from sidecar.agents.metering import Meter
-from sidecar.agents.sink import RunSink
+
+from .metering import Meter
+from .sink import RunSink
 
 
 @dataclass(slots=True)

@@ -15,11 +15,12 @@ from providers.api.context import Instruction, SessionContext
 from providers.api.json_value import plain_json
 from providers.api.ports import AgentView
 from providers.api.session import Session, State
-from sidecar.agents.metering import GrowingText, tokens_of
-from sidecar.agents.plan import AgentPlan, BoundProvider
-from sidecar.agents.sink import Draft, RunSink
 from sidecar.errors import ProviderFailed, SidecarError, new_error_id
 from sidecar.telemetry import log_failure
+
+from .metering import GrowingText, tokens_of
+from .plan import AgentPlan, BoundProvider
+from .sink import Draft, RunSink
 
 Phase = Literal["beforeRun", "afterRun"]
 

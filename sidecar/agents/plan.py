@@ -11,9 +11,10 @@ from protocol.agents import ProviderEntry, RunOptions
 from protocol.base import JsonObject
 from providers.api.provider import ContextProvider, HistoryProvider, ProviderConfig, Surroundings
 from providers.registry import NOT_YET, REGISTRY, ProviderType
-from sidecar.agents.catalog import ResolvedAgent
 from sidecar.config.limits import Limits
 from sidecar.errors import CapabilityRequired, ConfigInvalid, SidecarError
+
+from .catalog import ResolvedAgent
 
 DEFAULT_LIMITS: Final = Limits()
 _NO_PLUGINS: Final[Mapping[str, ProviderType]] = {}

@@ -14,9 +14,10 @@ from typing import Final, TypeVar
 from protocol.agents import ProviderEntry
 from providers.plugins import PluginError, imported, installed, is_import_path, load_installed
 from providers.registry import NOT_YET, REGISTRY, ProviderType
-from sidecar.agents.catalog import ResolvedAgent
 from sidecar.errors import ConfigInvalid, new_error_id
 from sidecar.telemetry import log_failure
+
+from .catalog import ResolvedAgent
 
 T = TypeVar("T")
 

@@ -29,14 +29,15 @@ from providers.api.ports import (
     TextDelta,
 )
 from providers.api.session import Session
-from sidecar.agents.metering import MeteredClient
-from sidecar.agents.output import MessageWriter, Progress, new_message_id
-from sidecar.agents.pipeline import HookStats, Pipeline
-from sidecar.agents.plan import AgentPlan
-from sidecar.agents.sink import Draft, RunSink
-from sidecar.agents.steering import Steering
-from sidecar.agents.structured import parse_value
 from sidecar.errors import ModelBadStream
+
+from .metering import MeteredClient
+from .output import MessageWriter, Progress, new_message_id
+from .pipeline import HookStats, Pipeline
+from .plan import AgentPlan
+from .sink import Draft, RunSink
+from .steering import Steering
+from .structured import parse_value
 
 LIMIT_TEXT: Final = "Function invocation limit reached before a final answer could be produced."
 TRUNCATED_TEXT: Final = "Error: The call was cut off by the output limit and not run. Send it again, whole and shorter."

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from protocol.sessions import WireWarning
-from sidecar.agents.catalog import AgentCatalog, ResolvedAgent
 from sidecar.config.keypath import dotted
 from sidecar.config.limits import Limits
 from sidecar.config.load import Loaded, Sources, combine
@@ -19,6 +18,8 @@ from sidecar.config.untrusted import named
 from sidecar.errors import SidecarError
 from sidecar.models.registry import Models
 from sidecar.telemetry import LOGGER
+
+from .catalog import AgentCatalog, ResolvedAgent
 
 IGNORED: Final = "configIgnored"
 """Kind of the warnings that say what of a configuration does not count."""

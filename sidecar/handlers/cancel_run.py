@@ -2,11 +2,12 @@
 
 from protocol.runs import CancelRunParams, CancelRunResult
 from sidecar.errors import SessionLocked
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.record import RunRecord
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import find_joined_run
 from sidecar.stores.base import Missing, StoreError
+
+from .services import Call, Services
 
 
 async def cancel_run(params: CancelRunParams, call: Call, services: Services) -> CancelRunResult:

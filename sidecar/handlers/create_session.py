@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from protocol.sessions import CreateSessionParams, CreateSessionResult
 from sidecar.crash_points import reached
 from sidecar.errors import CapabilityRequired
-from sidecar.handlers.payload import payload_hash
-from sidecar.handlers.refusals import check_cwd
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.manager import Opened
+
+from .payload import payload_hash
+from .refusals import check_cwd
+from .services import Call, Services
 
 SUPPLIED_AGAIN = frozenset({"sessionId", "_meta", "tools", "mcpServers"})
 """Fields that are no part of the payload: a retry may supply them anew."""

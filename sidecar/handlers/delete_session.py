@@ -3,8 +3,9 @@
 from protocol.base import Empty
 from protocol.methods import SESSION_CLOSED
 from protocol.sessions import SessionClosed, SessionParams
-from sidecar.handlers.services import Call, Services
-from sidecar.handlers.stopping import stop_runs
+
+from .services import Call, Services
+from .stopping import stop_runs
 
 
 async def delete_session(params: SessionParams, call: Call, services: Services) -> Empty:

@@ -1,10 +1,11 @@
 """`exportSession`: the whole session as one versioned JSON document, open here or not."""
 
 from protocol.sessions import ExportSessionResult, SessionParams
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.transfer import read_contents, to_document
 from sidecar.stores.base import StoreError
+
+from .services import Call, Services
 
 
 async def export_session(params: SessionParams, call: Call, services: Services) -> ExportSessionResult:

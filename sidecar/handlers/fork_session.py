@@ -2,10 +2,11 @@
 
 from protocol.sessions import ForkSessionParams, SessionResult
 from sidecar.errors import InvalidParams
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.transfer import read_part
 from sidecar.stores.base import StoreError
+
+from .services import Call, Services
 
 
 async def fork_session(params: ForkSessionParams, call: Call, services: Services) -> SessionResult:

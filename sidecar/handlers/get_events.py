@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from protocol.base import JsonObject
 from protocol.state import GetEventsParams, GetEventsResult
-from sidecar.handlers.services import Call, Pages, Services
 from sidecar.sessions.envelopes import stored_envelope
 from sidecar.sessions.record import read_record
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.stores.base import SessionStore, Snapshot, StoredEvent, StoreError
+
+from .services import Call, Pages, Services
 
 POLL_S = 0.25
 """How often another process's session is looked at."""

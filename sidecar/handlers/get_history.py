@@ -3,10 +3,11 @@
 from protocol.messages import Message
 from protocol.state import GetHistoryParams, GetHistoryResult
 from sidecar.errors import InvalidParams
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import known_sources
 from sidecar.stores.base import StoreError
+
+from .services import Call, Services
 
 
 async def get_history(params: GetHistoryParams, call: Call, services: Services) -> GetHistoryResult:

@@ -6,7 +6,8 @@ from pydantic_core import from_json
 
 from protocol.schema import OPENRPC_FILE, SCHEMA_FILE
 from protocol.state import GetSchemaParams, GetSchemaResult
-from sidecar.handlers.services import Call, Services
+
+from .services import Call, Services
 
 
 async def get_schema(params: GetSchemaParams, call: Call, services: Services) -> GetSchemaResult:

@@ -8,7 +8,6 @@ from protocol.sessions import ActiveRun
 from protocol.state import GetStateParams, GetStateResult, QueuedRun, RunState, ServerState, ToolState
 from protocol.version import PROTOCOL_VERSION, VERSION
 from sidecar.errors import RunNotFound
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import (
@@ -20,6 +19,8 @@ from sidecar.sessions.views import (
     stored_providers,
 )
 from sidecar.stores.base import SessionStore, Snapshot, StoreError
+
+from .services import Call, Services
 
 DEFAULT_PARTS: Final = frozenset({"session", "run", "queue", "providers", "state", "usage", "pending"})
 

@@ -4,8 +4,9 @@ from typing import cast
 
 from protocol.base import Json, JsonObject
 from protocol.sessions import ImportSessionParams, SessionResult
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.transfer import from_document
+
+from .services import Call, Services
 
 
 async def import_session(params: ImportSessionParams, call: Call, services: Services) -> SessionResult:

@@ -2,10 +2,11 @@
 
 from protocol.sessions import ListSessionsParams, ListSessionsResult, SessionInfo
 from sidecar.errors import InvalidParams
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import stored_info
 from sidecar.stores.base import SessionQuery, SessionRow, StoreError
+
+from .services import Call, Services
 
 
 async def list_sessions(params: ListSessionsParams, call: Call, services: Services) -> ListSessionsResult:

@@ -5,7 +5,8 @@ from protocol.base import Empty
 from protocol.state import ListAgentsResult, ListModelsResult, ListProvidersResult
 from providers.registry import REGISTRY, ProviderType
 from sidecar.agents.provider_types import installed_types
-from sidecar.handlers.services import Call, Services
+
+from .services import Call, Services
 
 
 async def list_agents(params: Empty, call: Call, services: Services) -> ListAgentsResult:

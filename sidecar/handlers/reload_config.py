@@ -9,7 +9,8 @@ from protocol.sessions import WireWarning
 from protocol.state import ConfigUpdated, ReloadConfigResult
 from sidecar.agents.workspaces import IGNORED
 from sidecar.errors import SidecarError
-from sidecar.handlers.services import Call, Services
+
+from .services import Call, Services
 
 
 async def reload_config(params: Empty, call: Call, services: Services) -> ReloadConfigResult:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from protocol.sessions import ActiveRun, ReplayNone, ReplaySeq, ResumeSessionParams, ResumeSessionResult
 from sidecar.errors import CapabilityRequired, CursorExpired
-from sidecar.handlers.services import Call, Reply, Services
 from sidecar.sessions.manager import Opened
 from sidecar.sessions.open_session import OpenSession
+
+from .services import Call, Reply, Services
 
 _NOT_YET = {"tools": "hostTools", "context_providers": "hostProviders", "mcp_servers": "mcp"}
 

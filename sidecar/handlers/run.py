@@ -6,15 +6,16 @@ from protocol.agents import RunOptions
 from protocol.runs import RunAccepted, RunParams, RunResult
 from sidecar.agents.structured import response_schema
 from sidecar.errors import InvalidParams
-from sidecar.handlers.payload import payload_hash
-from sidecar.handlers.refusals import refuse_what_is_not_there
-from sidecar.handlers.run_context import context_messages
-from sidecar.handlers.run_input import input_messages, new_messages
-from sidecar.handlers.run_retries import attach
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.admission import Admission
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.turn import TurnRequest
+
+from .payload import payload_hash
+from .refusals import refuse_what_is_not_there
+from .run_context import context_messages
+from .run_input import input_messages, new_messages
+from .run_retries import attach
+from .services import Call, Services
 
 NOT_PAYLOAD = frozenset(
     {

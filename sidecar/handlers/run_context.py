@@ -8,7 +8,8 @@ from protocol.base import JsonObject
 from protocol.messages import EmbeddedResource, Message, ResourceBlock, Source
 from protocol.runs import ContextItem
 from sidecar.errors import InvalidParams, RevisionConflict
-from sidecar.handlers.services import Documents
+
+from .services import Documents
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line as LSP counts them; Python's own `splitlines` breaks at more than that."""

@@ -2,7 +2,6 @@
 
 from protocol.runs import RunAccepted, RunParams, RunResult
 from sidecar.errors import IdempotencyConflict
-from sidecar.handlers.services import Call
 from sidecar.sessions.admission import answer_of, attend
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.record import RunRecord
@@ -10,6 +9,8 @@ from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.tickets import RunTicket
 from sidecar.sessions.views import find_joined_run, find_run, stored_result
 from sidecar.stores.base import StoreError
+
+from .services import Call
 
 
 async def attach(session: OpenSession, params: RunParams, payload: str, call: Call) -> RunResult | RunAccepted | None:

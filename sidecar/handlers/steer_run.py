@@ -2,8 +2,9 @@
 
 from protocol.runs import SteerRunParams, SteerRunResult
 from sidecar.errors import RunNotFound
-from sidecar.handlers.run_input import input_messages, new_messages
-from sidecar.handlers.services import Call, Services
+
+from .run_input import input_messages, new_messages
+from .services import Call, Services
 
 
 async def steer_run(params: SteerRunParams, call: Call, services: Services) -> SteerRunResult:

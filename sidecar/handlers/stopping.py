@@ -2,7 +2,7 @@
 
 import asyncio
 
-from sidecar.handlers.services import Services
+from .services import Services
 
 
 async def stop_runs(session_id: str, services: Services) -> None:

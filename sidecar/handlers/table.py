@@ -30,26 +30,27 @@ from protocol.methods import (
     UPDATE_SESSION,
     Method,
 )
-from sidecar.handlers.cancel_run import cancel_run
-from sidecar.handlers.close_session import close_session
-from sidecar.handlers.create_session import create_session
-from sidecar.handlers.delete_session import delete_session
-from sidecar.handlers.export_session import export_session
-from sidecar.handlers.fork_session import fork_session
-from sidecar.handlers.get_events import get_events
-from sidecar.handlers.get_history import get_history
-from sidecar.handlers.get_schema import get_schema
-from sidecar.handlers.get_state import get_state
-from sidecar.handlers.import_session import import_session, imported_id
-from sidecar.handlers.list_sessions import list_sessions
-from sidecar.handlers.lists import list_agents, list_models, list_providers
-from sidecar.handlers.reload_config import reload_config
-from sidecar.handlers.resume_session import resume_session
-from sidecar.handlers.run import run
-from sidecar.handlers.services import Call, Reply, Services
-from sidecar.handlers.steer_run import steer_run
-from sidecar.handlers.trust_folder import trust_folder
-from sidecar.handlers.update_session import update_session
+
+from .cancel_run import cancel_run
+from .close_session import close_session
+from .create_session import create_session
+from .delete_session import delete_session
+from .export_session import export_session
+from .fork_session import fork_session
+from .get_events import get_events
+from .get_history import get_history
+from .get_schema import get_schema
+from .get_state import get_state
+from .import_session import import_session, imported_id
+from .list_sessions import list_sessions
+from .lists import list_agents, list_models, list_providers
+from .reload_config import reload_config
+from .resume_session import resume_session
+from .run import run
+from .services import Call, Reply, Services
+from .steer_run import steer_run
+from .trust_folder import trust_folder
+from .update_session import update_session
 
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=WireModel)

@@ -7,8 +7,9 @@ from protocol.base import Empty
 from protocol.state import TrustFolderParams
 from sidecar.config.project import distrust_folder, find_project, trust_project
 from sidecar.errors import InvalidParams
-from sidecar.handlers.reload_config import announced
-from sidecar.handlers.services import Call, Services
+
+from .reload_config import announced
+from .services import Call, Services
 
 
 async def trust_folder(params: TrustFolderParams, call: Call, services: Services) -> Empty:

@@ -2,8 +2,9 @@
 
 from protocol.methods import SESSION_UPDATED
 from protocol.sessions import SessionUpdated, UpdateSessionParams, UpdateSessionResult
-from sidecar.handlers.services import Call, Services
 from sidecar.sessions.update import update
+
+from .services import Call, Services
 
 
 async def update_session(params: UpdateSessionParams, call: Call, services: Services) -> UpdateSessionResult:

@@ -11,15 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
 from sidecar.errors import InvalidParams, SidecarError
-from sidecar.lsp.progress import Progress
-from sidecar.lsp.run_display import RunDisplay, ending, state_line
 from sidecar.sessions.ids import new_id
+
+from .progress import Progress
+from .run_display import RunDisplay, ending, state_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from protocol.base import Json, JsonObject
-    from sidecar.lsp.progress import Token
+
+    from .progress import Token
 
 COMMANDS: Final = ("sidecar.run", "sidecar.cancel", "sidecar.newSession", "sidecar.showState")
 """As `capabilities.json` advertises them."""

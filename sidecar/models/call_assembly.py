@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from protocol.messages import FunctionCallBlock
-from sidecar.models.json_text import clean, parse_object
+
+from .json_text import clean, parse_object
 
 
 @dataclass(slots=True)

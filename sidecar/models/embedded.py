@@ -17,12 +17,13 @@ from protocol.agents import RunOptions
 from providers.api.ports import CallRequested, ChatRequest, ChatUpdate, Finished, ModelTraits, TextDelta
 from sidecar.config.endpoints import EndpointConfig
 from sidecar.errors import ModelBadStream, ModelNotFound, ModelUnavailable
-from sidecar.models.embedded_files import GET_IT, MODEL_ID, checked_file, own_file, runtime_version
-from sidecar.models.embedded_server import Address, EmbeddedServer
-from sidecar.models.embedded_tools import as_call, as_instructions, as_schema, forced_tools, without_tools
-from sidecar.models.openai_chat import OpenAIChat
-from sidecar.models.openai_endpoint import OpenAIEndpoint
-from sidecar.models.retry import RetryPolicy
+
+from .embedded_files import GET_IT, MODEL_ID, checked_file, own_file, runtime_version
+from .embedded_server import Address, EmbeddedServer
+from .embedded_tools import as_call, as_instructions, as_schema, forced_tools, without_tools
+from .openai_chat import OpenAIChat
+from .openai_endpoint import OpenAIEndpoint
+from .retry import RetryPolicy
 
 CONTEXT_SIZE: Final = 4096
 """Tokens; more would cost memory, and the small model does not get better by it."""

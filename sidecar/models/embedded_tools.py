@@ -13,7 +13,8 @@ from protocol.agents import NamedToolChoice
 from protocol.base import JsonObject
 from protocol.messages import FunctionCallBlock, FunctionResultBlock, Message, TextBlock, text_message
 from providers.api.ports import ChatRequest, ToolSpec
-from sidecar.models.json_text import parse_object
+
+from .json_text import parse_object
 
 
 def forced_tools(request: ChatRequest) -> Sequence[ToolSpec]:

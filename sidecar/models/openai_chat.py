@@ -14,12 +14,13 @@ from protocol.errors import KINDS
 from protocol.messages import FunctionCallBlock
 from providers.api.ports import ChatRequest, ChatUpdate, ModelTraits
 from sidecar.errors import ModelBadStream, ModelTimeout, SidecarError
-from sidecar.models.openai_endpoint import OpenAIEndpoint
-from sidecar.models.openai_errors import RETRIED_STATUSES, error_of_connection, error_of_status
-from sidecar.models.openai_request import chat_body, extra_headers
-from sidecar.models.openai_stream import AnswerReader
-from sidecar.models.retry import AttemptFailed, RetryPolicy, with_retries
-from sidecar.models.time_limits import GRACE_AFTER_END, GRACE_TO_CLOSE, CallTimer
+
+from .openai_endpoint import OpenAIEndpoint
+from .openai_errors import RETRIED_STATUSES, error_of_connection, error_of_status
+from .openai_request import chat_body, extra_headers
+from .openai_stream import AnswerReader
+from .retry import AttemptFailed, RetryPolicy, with_retries
+from .time_limits import GRACE_AFTER_END, GRACE_TO_CLOSE, CallTimer
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, Omit

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from sidecar.config.endpoints import EndpointConfig
-from sidecar.models.openai_key import KeySource
+
+from .openai_key import KeySource
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, Omit

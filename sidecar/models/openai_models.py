@@ -4,9 +4,10 @@ import asyncio
 from typing import Any, Final, cast
 
 from sidecar.errors import ModelAuth, ModelUnavailable
-from sidecar.models.json_text import clean, parse
-from sidecar.models.openai_endpoint import OpenAIEndpoint
-from sidecar.models.openai_errors import error_of_connection, error_of_status
+
+from .json_text import clean, parse
+from .openai_endpoint import OpenAIEndpoint
+from .openai_errors import error_of_connection, error_of_status
 
 LISTING_TIMEOUT_S: Final = 15.0
 

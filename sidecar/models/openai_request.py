@@ -12,8 +12,9 @@ from protocol.agents import NamedToolChoice, RunOptions
 from protocol.base import JsonObject
 from providers.api.ports import ChatRequest, ToolSpec
 from sidecar.errors import InvalidParams
-from sidecar.models.openai_content import chat_messages
-from sidecar.models.structured_schema import qualifies_as_strict
+
+from .openai_content import chat_messages
+from .structured_schema import qualifies_as_strict
 
 _OURS: Final = frozenset({"messages", "stream", "n"})
 """Fields that `extraBody` may not touch: the history's pairing and the reader depend on them."""

@@ -10,10 +10,11 @@ from typing import Any, Final, cast
 from protocol.messages import Usage
 from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
 from sidecar.errors import ModelBadStream
-from sidecar.models.call_assembly import CallAssembly
-from sidecar.models.json_text import clean, has_surrogate, parse
-from sidecar.models.openai_errors import error_in_stream
-from sidecar.models.sse import EventTooLarge, SseParser
+
+from .call_assembly import CallAssembly
+from .json_text import clean, has_surrogate, parse
+from .openai_errors import error_in_stream
+from .sse import EventTooLarge, SseParser
 
 MAX_BODY_BYTES: Final = 512 * 1024 * 1024
 """Longest body of one answer, protocol overhead included."""

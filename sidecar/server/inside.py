@@ -7,7 +7,8 @@ from typing import Final
 
 from protocol.base import Json, JsonObject
 from sidecar.errors import SidecarError
-from sidecar.server.envelope import Request, RequestId
+
+from .envelope import Request, RequestId
 
 FIRST_ID: Final = 2**63
 """No client can use this id or a greater one: the decoder refuses such numbers."""

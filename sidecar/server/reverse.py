@@ -6,8 +6,9 @@ from itertools import count
 from typing import Any, Final, cast
 
 from protocol.base import Json, JsonObject
-from sidecar.server.envelope import Response, notification, request
 from sidecar.telemetry import LOGGER
+
+from .envelope import Response, notification, request
 
 _GONE: Final[JsonObject] = {"error": {"code": 0, "message": "the client can answer nothing any more"}}
 

@@ -26,7 +26,14 @@ from sidecar.errors import (
 )
 from sidecar.handlers.services import Call, Reply, Services
 from sidecar.handlers.table import TABLE, Binding
-from sidecar.server.envelope import (
+from sidecar.sessions.storage_errors import storage_error
+from sidecar.sessions.tickets import RunTicket
+from sidecar.stores.base import StoreError
+from sidecar.telemetry import LOGGER, log_failure
+from sidecar.transport.decode import DecodeError, decode, has_nul
+from sidecar.transport.framing import Fault
+
+from .envelope import (
     BadEnvelope,
     Notification,
     Request,
@@ -36,18 +43,12 @@ from sidecar.server.envelope import (
     error_answer,
     result_answer,
 )
-from sidecar.server.inside import InsideRequests
-from sidecar.server.lanes import Lanes, Pass
-from sidecar.server.neighbours import LanguageServer, Lifecycle, Wire
-from sidecar.server.reverse import ReverseRequests
-from sidecar.server.trace import Trace
-from sidecar.server.validation import as_object, clean_nul, validate
-from sidecar.sessions.storage_errors import storage_error
-from sidecar.sessions.tickets import RunTicket
-from sidecar.stores.base import StoreError
-from sidecar.telemetry import LOGGER, log_failure
-from sidecar.transport.decode import DecodeError, decode, has_nul
-from sidecar.transport.framing import Fault
+from .inside import InsideRequests
+from .lanes import Lanes, Pass
+from .neighbours import LanguageServer, Lifecycle, Wire
+from .reverse import ReverseRequests
+from .trace import Trace
+from .validation import as_object, clean_nul, validate
 
 PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
 

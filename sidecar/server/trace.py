@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.base import Json, JsonObject
-from sidecar.server.envelope import RequestId, notification
+
+from .envelope import RequestId, notification
 
 _LEVELS: Final = ("off", "messages", "verbose")
 

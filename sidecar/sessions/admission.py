@@ -11,17 +11,18 @@ from protocol.runs import RunAccepted, RunResult
 from protocol.sessions import WireWarning
 from sidecar.agents.sink import Draft
 from sidecar.errors import Overloaded, SessionBusy, SidecarError
-from sidecar.sessions.event_log import is_lost
-from sidecar.sessions.ids import now
-from sidecar.sessions.open_session import OpenSession
-from sidecar.sessions.outlet import Outlet
-from sidecar.sessions.record import RunRecord
-from sidecar.sessions.run_results import run_result
-from sidecar.sessions.slot import Place
-from sidecar.sessions.storage_errors import storage_error
-from sidecar.sessions.tickets import RunTicket, Tickets
-from sidecar.sessions.turn import Turn, TurnRequest
 from sidecar.stores.base import StoreError, Unknown
+
+from .event_log import is_lost
+from .ids import now
+from .open_session import OpenSession
+from .outlet import Outlet
+from .record import RunRecord
+from .run_results import run_result
+from .slot import Place
+from .storage_errors import storage_error
+from .tickets import RunTicket, Tickets
+from .turn import Turn, TurnRequest
 
 Accepted = Callable[[WireModel], None]
 

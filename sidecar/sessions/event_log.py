@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from protocol.base import JsonObject
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
-from sidecar.sessions.envelopes import envelope, event_row, message_rows, stored_envelope, whole
-from sidecar.sessions.ids import new_id, now
-from sidecar.sessions.outlet import Outlet
 from sidecar.stores.base import (
     Fenced,
     Lease,
@@ -26,6 +23,10 @@ from sidecar.stores.base import (
     Unit,
     Unknown,
 )
+
+from .envelopes import envelope, event_row, message_rows, stored_envelope, whole
+from .ids import new_id, now
+from .outlet import Outlet
 
 UNKNOWN_RETRIES = 3
 REPLAY_PAGE = 500

@@ -13,19 +13,20 @@ from sidecar.agents.provider_types import provider_types
 from sidecar.agents.workspaces import Workspace, Workspaces
 from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SidecarError
 from sidecar.models.registry import Models
-from sidecar.sessions.envelopes import put_message
-from sidecar.sessions.event_log import EventLog, is_lost
-from sidecar.sessions.ids import new_id
-from sidecar.sessions.open_session import OpenSession, initial_state
-from sidecar.sessions.outlet import Outlet
-from sidecar.sessions.record import SessionRecord, copied_record, new_record, read_record
-from sidecar.sessions.recovery import repair
-from sidecar.sessions.storage_errors import storage_error
-from sidecar.sessions.store_access import StoreAccess
-from sidecar.sessions.transcript import Transcript
-from sidecar.sessions.transfer import Contents
 from sidecar.stores.base import Exists, Lease, Missing, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
 from sidecar.telemetry import LOGGER
+
+from .envelopes import put_message
+from .event_log import EventLog, is_lost
+from .ids import new_id
+from .open_session import OpenSession, initial_state
+from .outlet import Outlet
+from .record import SessionRecord, copied_record, new_record, read_record
+from .recovery import repair
+from .storage_errors import storage_error
+from .store_access import StoreAccess
+from .transcript import Transcript
+from .transfer import Contents
 
 
 @dataclass(frozen=True, slots=True)

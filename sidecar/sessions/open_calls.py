@@ -7,7 +7,8 @@ from protocol.messages import FunctionCallBlock, FunctionResultBlock, Message, T
 from sidecar.agents.output import new_message_id
 from sidecar.agents.runner import completed_draft
 from sidecar.agents.sink import Draft
-from sidecar.sessions.ids import now
+
+from .ids import now
 
 Outcome = Literal["cancelled", "notRun"]
 

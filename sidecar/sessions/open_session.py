@@ -14,15 +14,16 @@ from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import AgentPlan, check_state
 from sidecar.agents.workspaces import Workspace
 from sidecar.errors import InvalidParams
-from sidecar.sessions.event_log import EventLog
-from sidecar.sessions.merge_patch import carry_over
-from sidecar.sessions.record import SessionRecord
-from sidecar.sessions.slot import RunSlot
-from sidecar.sessions.transcript import Transcript
 from sidecar.stores.base import PutState, SessionStore
 
+from .event_log import EventLog
+from .merge_patch import carry_over
+from .record import SessionRecord
+from .slot import RunSlot
+from .transcript import Transcript
+
 if TYPE_CHECKING:
-    from sidecar.sessions.turn import Turn
+    from .turn import Turn
 
 
 class OpenSession:

@@ -7,8 +7,9 @@ from protocol.base import JsonObject, WireModel
 from protocol.errors import WireError
 from protocol.messages import Message, Usage
 from protocol.sessions import CreateSessionParams, WireWarning
-from sidecar.sessions.ids import new_id, now
 from sidecar.stores.base import Damaged, PutRun, PutSession, SessionRow, Snapshot
+
+from .ids import new_id, now
 
 
 class SessionRecord(WireModel):

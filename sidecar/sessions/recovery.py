@@ -10,13 +10,14 @@ from protocol.sessions import Recovered
 from sidecar.agents.runner import completed_draft
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
-from sidecar.sessions.envelopes import row_key
-from sidecar.sessions.event_log import EventLog
-from sidecar.sessions.ids import now
-from sidecar.sessions.open_calls import close_calls
-from sidecar.sessions.record import RunRecord
 from sidecar.stores.base import Damaged, SessionStore, Snapshot, StoredMessage
 from sidecar.stores.base import RunRecord as StoredRun
+
+from .envelopes import row_key
+from .event_log import EventLog
+from .ids import now
+from .open_calls import close_calls
+from .record import RunRecord
 
 PAGE = 1_000
 PAGE_BYTES = 64 << 20

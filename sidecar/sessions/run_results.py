@@ -3,7 +3,8 @@
 from protocol.agents import RunOptions
 from protocol.messages import Message
 from protocol.runs import RunResult
-from sidecar.sessions.record import RunRecord, SessionRecord
+
+from .record import RunRecord, SessionRecord
 
 
 def merge_options(agent: RunOptions, run: RunOptions, session: SessionRecord) -> RunOptions:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sidecar.sessions.tickets import RunTicket
+from .tickets import RunTicket
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 from sidecar.errors import SidecarError, StorageFailed
-from sidecar.sessions.storage_errors import storage_error
 from sidecar.stores.base import Damaged, Foreign, Owner, SessionStore, StoreError
+
+from .storage_errors import storage_error
 
 
 class StoreAccess:

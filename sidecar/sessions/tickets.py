@@ -7,7 +7,8 @@ from typing import Final, Literal
 
 from protocol.runs import RunResult
 from sidecar.errors import SidecarError
-from sidecar.sessions.ids import new_id
+
+from .ids import new_id
 
 StopKind = Literal["cancelled", "timeout", "interrupted"]
 

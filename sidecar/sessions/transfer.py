@@ -11,10 +11,11 @@ from pydantic_core import from_json
 from protocol.base import MAX_ID_LENGTH, JsonObject, WireModel
 from protocol.messages import Message
 from sidecar.errors import InvalidParams, RunNotFound
-from sidecar.sessions.record import SessionRecord, read_record
-from sidecar.sessions.recovery import not_joined, read_runs
-from sidecar.sessions.views import find_run
 from sidecar.stores.base import SessionStore, Snapshot
+
+from .record import SessionRecord, read_record
+from .recovery import not_joined, read_runs
+from .views import find_run
 
 FORMAT: Final = "agent-sidecar/session"
 VERSION: Final = 1

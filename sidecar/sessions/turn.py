@@ -15,21 +15,22 @@ from sidecar.agents.runner import Execution, ModelSource, RunRequest, completed_
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
-from sidecar.sessions.event_log import is_lost
-from sidecar.sessions.ids import new_id, now
-from sidecar.sessions.open_calls import close_calls
-from sidecar.sessions.open_session import OpenSession, state_bytes
-from sidecar.sessions.outlet import Outlet
-from sidecar.sessions.progress_mirror import ProgressMirror
-from sidecar.sessions.record import RunRecord
-from sidecar.sessions.run_results import merge_options, run_result
-from sidecar.sessions.storage_errors import storage_error
-from sidecar.sessions.tickets import RunTicket, StopKind
-from sidecar.sessions.turn_record import End, completed_data, ended_record
-from sidecar.sessions.turn_record import stopped as stopped_by
-from sidecar.sessions.turn_sink import TurnSink
 from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
 from sidecar.telemetry import log_failure
+
+from .event_log import is_lost
+from .ids import new_id, now
+from .open_calls import close_calls
+from .open_session import OpenSession, state_bytes
+from .outlet import Outlet
+from .progress_mirror import ProgressMirror
+from .record import RunRecord
+from .run_results import merge_options, run_result
+from .storage_errors import storage_error
+from .tickets import RunTicket, StopKind
+from .turn_record import End, completed_data, ended_record
+from .turn_record import stopped as stopped_by
+from .turn_sink import TurnSink
 
 ABANDON_AFTER_S: Final = 0.5
 """A run that ignores its cancellation is given up after this."""

@@ -9,9 +9,10 @@ from protocol.messages import Message, Source, TextBlock
 from protocol.sessions import WireWarning
 from sidecar.agents.output import Progress
 from sidecar.errors import SidecarError
-from sidecar.sessions.ids import now
-from sidecar.sessions.record import RunRecord
-from sidecar.sessions.tickets import StopKind
+
+from .ids import now
+from .record import RunRecord
+from .tickets import StopKind
 
 
 class End(NamedTuple):

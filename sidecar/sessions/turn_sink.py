@@ -6,11 +6,12 @@ from protocol.base import JsonObject
 from protocol.sessions import WireWarning
 from sidecar.agents.sink import Draft
 from sidecar.errors import OwnershipLost
-from sidecar.sessions.event_log import EventLog, is_lost
-from sidecar.sessions.outlet import Outlet
-from sidecar.sessions.progress_mirror import ProgressMirror
 from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER
+
+from .event_log import EventLog, is_lost
+from .outlet import Outlet
+from .progress_mirror import ProgressMirror
 
 
 class TurnSink:

@@ -8,11 +8,12 @@ from protocol.sessions import UpdateSessionParams
 from sidecar.agents.plan import check_state
 from sidecar.agents.sink import Draft
 from sidecar.errors import CapabilityRequired, InvalidParams, RevisionConflict
-from sidecar.sessions.ids import now
-from sidecar.sessions.merge_patch import merge_patch
-from sidecar.sessions.open_session import OpenSession
-from sidecar.sessions.storage_errors import storage_error
 from sidecar.stores.base import PutState, StoreError
+
+from .ids import now
+from .merge_patch import merge_patch
+from .open_session import OpenSession
+from .storage_errors import storage_error
 
 MAX_SETTING_LENGTH: Final = 1024
 

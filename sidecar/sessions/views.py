@@ -13,11 +13,12 @@ from protocol.state import ProviderState, RunState
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import merge_entries, source_id_of
 from sidecar.errors import RunNotFound, StoredFailure
-from sidecar.sessions.open_session import OpenSession, session_info
-from sidecar.sessions.record import RunRecord, SessionRecord, read_record
-from sidecar.sessions.recovery import interrupted
-from sidecar.sessions.run_results import run_result
 from sidecar.stores.base import SessionRow, SessionStore, Snapshot
+
+from .open_session import OpenSession, session_info
+from .record import RunRecord, SessionRecord, read_record
+from .recovery import interrupted
+from .run_results import run_result
 
 OUTPUT_PAGE = 1_000
 OUTPUT_PAGE_BYTES = 64 << 20

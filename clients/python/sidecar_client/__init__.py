@@ -8,12 +8,12 @@ The shapes of everything on the wire are in `sidecar_client.types`, those of the
 `sidecar_client.handlers`.
 """
 
-from sidecar_client.client import SidecarClient
-from sidecar_client.errors import RpcError, SidecarClientError, SidecarDied
-from sidecar_client.handlers import Handlers
-from sidecar_client.run import Run
-from sidecar_client.session import Session
-from sidecar_client.types import RunEvent, RunResult
+from .client import SidecarClient
+from .errors import RpcError, SidecarClientError, SidecarDied
+from .handlers import Handlers
+from .run import Run
+from .session import Session
+from .types import RunEvent, RunResult
 
 __all__ = [
     "Handlers",

@@ -7,16 +7,16 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Unpack, cast
 
-from sidecar_client.connection import Call, NotificationHandler, Tracer
-from sidecar_client.errors import RpcError, SidecarClientError, SidecarDied
-from sidecar_client.handlers import Handlers, RequestHandler
-from sidecar_client.intake import Intake
-from sidecar_client.launch import Launch
-from sidecar_client.process import find_command
-from sidecar_client.reconnect import ATTEMPTS, PAUSE, OpenSessions
-from sidecar_client.run import OnEvent, Run, finish
-from sidecar_client.session import Session
-from sidecar_client.types import (
+from .connection import Call, NotificationHandler, Tracer
+from .errors import RpcError, SidecarClientError, SidecarDied
+from .handlers import Handlers, RequestHandler
+from .intake import Intake
+from .launch import Launch
+from .process import find_command
+from .reconnect import ATTEMPTS, PAUSE, OpenSessions
+from .run import OnEvent, Run, finish
+from .session import Session
+from .types import (
     CreateSessionParams,
     GetStateResult,
     JsonObject,

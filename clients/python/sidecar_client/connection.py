@@ -8,10 +8,10 @@ from functools import partial
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from sidecar_client.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
-from sidecar_client.handlers import RequestHandler
-from sidecar_client.process import SidecarProcess
-from sidecar_client.types import JsonObject
+from .errors import INTERNAL_ERROR, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
+from .handlers import RequestHandler
+from .process import SidecarProcess
+from .types import JsonObject
 
 Direction: TypeAlias = Literal["sent", "received"]
 Tracer: TypeAlias = Callable[[Direction, JsonObject], None]

@@ -8,7 +8,7 @@ the handler failed. The features that the handlers amount to are declared in `in
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from sidecar_client.types import Block, HostTool, Json, JsonObject, Message, Usage
+from .types import Block, HostTool, Json, JsonObject, Message, Usage
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any]]
 """Answers a request of the sidecar: takes its params, returns its result, or raises `RpcError`."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from sidecar_client.types import RunEvent
+from .types import RunEvent
 
 EVENTS_KEPT: Final = 1_000
 """Unread events of a run above which reading stops; what one read of the pipe brings may come on top."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar_client.connection import Connection, NotificationHandler, Tracer
-from sidecar_client.handlers import RequestHandler, features_of
-from sidecar_client.process import clean_environment
-from sidecar_client.types import JsonObject
+from .connection import Connection, NotificationHandler, Tracer
+from .handlers import RequestHandler, features_of
+from .process import clean_environment
+from .types import JsonObject
 
 PROTOCOL_VERSIONS: Final = (1,)
 CLIENT_ID: Final = "agent-sidecar-client"

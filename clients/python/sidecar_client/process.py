@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
-from sidecar_client.errors import SidecarDied
+from .errors import SidecarDied
 
 CONSOLE_SCRIPT: Final = "agent-sidecar"
 STDERR_LINES_KEPT: Final = 40

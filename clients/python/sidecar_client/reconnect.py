@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from sidecar_client.types import JsonObject, ReplaySeq, RunEvent, SessionInfo
+from .types import JsonObject, ReplaySeq, RunEvent, SessionInfo
 
 ATTEMPTS: Final = 3
 """Processes that are started, one after the other, before a client gives up."""

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Self, TypeAlias
 
-from sidecar_client.connection import Call
-from sidecar_client.intake import EventBuffer, Intake
-from sidecar_client.types import JsonObject, RunEvent, RunResult
+from .connection import Call
+from .intake import EventBuffer, Intake
+from .types import JsonObject, RunEvent, RunResult
 
 OnEvent: TypeAlias = Callable[[RunEvent], None]
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Unpack
 
-from sidecar_client.run import OnEvent, Run, finish
-from sidecar_client.types import (
+from .run import OnEvent, Run, finish
+from .types import (
     CancelRunResult,
     EventsKeywords,
     ForkKeywords,
@@ -23,7 +23,7 @@ from sidecar_client.types import (
 )
 
 if TYPE_CHECKING:
-    from sidecar_client.client import SidecarClient
+    from .client import SidecarClient
 
 
 class Session:
