@@ -195,8 +195,9 @@ class Turn:
 
     async def _store_begin(self) -> None:
         session, record = self._session, self._session.record
-        starts = (*record.run_starts, session.log.next_seq)[-self._keep_event_runs :]
-        record = record.model_copy(update={"updated_at": self.started_at, "run_starts": starts})
+        starts = (*record.run_starts, session.log.next_seq)
+        kept = starts[-self._keep_event_runs :]
+        record = record.model_copy(update={"updated_at": self.started_at, "run_starts": kept})
         data: JsonObject = {"agent": session.plan.name}
         model = self._request.options.model or record.model or session.plan.model
         if model is not None:
@@ -207,7 +208,7 @@ class Turn:
                     [Draft("run.started", data), *map(completed_draft, self._input)],
                     [self._record(()).put(), record.put()],
                     run_id=self.run_id,
-                    prune_through=starts[0] - 1,
+                    prune_through=kept[0] - 1 if len(kept) < len(starts) else 0,
                     keep=False,
                     extra=self._request.event_extra,
                     before_send=self._request.on_begun,

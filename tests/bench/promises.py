@@ -26,6 +26,9 @@ REFUSALS = frozenset(
 )  # fmt: skip
 """Kinds of errors that say that a run was not begun."""
 
+KEPT_RUNS = 200
+"""The events of so many runs of a session are kept."""
+
 
 @dataclass
 class Tally:
@@ -168,6 +171,7 @@ def _hold_events(session_id: str, known: LedgerSession, there: _Found) -> None:
     """Promises 1 and 8: what was acknowledged is there, unchanged; numbers have no hole and no repeat."""
     seqs = [event["seq"] for event in there.events]
     first = seqs[0] if seqs else 1
+    assert first == 1 or len(known.runs) > KEPT_RUNS, f"promise 1: {session_id!r} lost the events before {first}"
     assert seqs == list(range(first, first + len(seqs))), f"promise 8: {session_id!r} has the events {seqs}"
     last = there.state["lastSeq"]
     assert last == (seqs[-1] if seqs else 0), f"promise 8: {session_id!r} says {last}, its last event is {seqs[-1:]}"

@@ -141,3 +141,22 @@ async def test_closing_and_running_at_once_never_loses_a_run(start_host: Any, mo
         assert (await session.state(runId=run.id))["run"]["status"] == result["status"]
         opened = await host.request("resumeSession", {"sessionId": "s"})
         assert "recovered" not in opened
+
+
+async def test_a_run_that_queues_before_the_first_one_has_begun_keeps_its_events(
+    start_host: Any, model: FakeModel, store: str
+) -> None:
+    """Its `run.queued` is the session's first event then."""
+    host: FakeHost = await start_host(store=store, env=model.environment)
+    model.otherwise(lambda request: ["quick"])
+    queued_first = 0
+    for _ in range(scaled(8)):
+        session = await host.create_session()
+        runs = [session.start("one"), session.start("two", whenBusy="queue"), session.start("three", whenBusy="queue")]
+        for run in runs:
+            assert (await run.result())["status"] == "completed"
+        found = await host.request("getEvents", {"sessionId": session.id, "afterSeq": 0, "limit": 1000})
+        assert (found["status"], found["firstSeq"]) == ("ok", 1)
+        assert [event["seq"] for event in found["events"]] == [event["seq"] for event in session.durable()]
+        queued_first += found["events"][0]["type"] == "run.queued"
+    assert queued_first, "no run queued early enough"
