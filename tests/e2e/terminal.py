@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import select
+import signal
 import subprocess
 import termios
 import time
@@ -14,6 +15,12 @@ from typing import Self
 
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 SECONDS = 30.0
+
+
+def _take_terminal() -> None:
+    """In the child: make the terminal its own, with a Ctrl-C that counts even where the test's own is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
@@ -29,7 +36,7 @@ class Terminal:
             cwd=folder,
             env={**env, "TERM": "xterm"},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_take_terminal,
         )
         os.close(theirs)
         self._raw = b""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from sidecar_client import RpcError, RunEvent, SidecarClient, SidecarDied
 from tests.bench.fake_model import FakeModel, Recorded, Stall, T
+
+COMMAND = Path(sys.executable).with_name("agent-sidecar")
 
 Start = Callable[..., AbstractAsyncContextManager[SidecarClient]]
 
@@ -161,7 +164,7 @@ async def test_a_sidecar_that_dies_each_time_is_given_up(
 ) -> None:
     flag = tmp_path / "dead"
     script = tmp_path / "sidecar"
-    script.write_text(f'#!/bin/sh\n[ -e "{flag}" ] && exit 3\nexec agent-sidecar serve --store "{store}"\n')
+    script.write_text(f'#!/bin/sh\n[ -e "{flag}" ] && exit 3\nexec "{COMMAND}" serve --store "{store}"\n')
     script.chmod(0o755)
     async with SidecarClient.start(command=[str(script)], env=model.environment, reconnect=True) as client:
         session = await client.create_session()
