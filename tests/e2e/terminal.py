@@ -64,6 +64,13 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
+    def resting(self) -> None:
+        """Wait until the command waits for a key: Python notices a signal that comes sooner with the next key only."""
+        deadline = time.monotonic() + SECONDS
+        while Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, f"it is always busy:\n{self.shown}"
+            time.sleep(0.01)
+
     def expect(self, text: str) -> None:
         """Wait until this is shown, after what was expected before."""
         deadline = time.monotonic() + SECONDS

@@ -51,14 +51,22 @@ def test_ctrl_c_cancels_the_run_and_the_conversation_goes_on(cli: Cli) -> None:
 
 def test_ctrl_c_at_the_prompt_warns_and_a_second_one_leaves(cli: Cli) -> None:
     with chatting(cli, "--model", "scripted:echo") as terminal:
-        terminal.type("half a li" + CTRL_C)
+        interrupt(terminal, "half a li")
         terminal.expect("Ctrl-C again, or Ctrl-D, leaves\n> ")
         terminal.type("hello\n")
         terminal.expect("hello\nhello\n> ")
-        terminal.type(CTRL_C)
+        interrupt(terminal, "anoth")
         terminal.expect("leaves\n> ")
-        terminal.type(CTRL_C)
+        interrupt(terminal, "er")
         assert terminal.end() == 0
+
+
+def interrupt(terminal: Terminal, typed: str) -> None:
+    """Ctrl-C at the prompt."""
+    terminal.type(typed)
+    terminal.expect(typed)
+    terminal.resting()
+    terminal.type(CTRL_C)
 
 
 def test_a_second_ctrl_c_leaves_a_run_that_does_not_end(cli: Cli) -> None:
