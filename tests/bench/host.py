@@ -230,14 +230,14 @@ class FakeHost:
 
     def stop_reading(self) -> None:
         """Close our end of the sidecar's stdout."""
-        self.process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+        self.process._transport.get_pipe_transport(1).close()
 
     async def wait(self) -> int:
         """Wait for the end; the exit code (negative: died of that signal)."""
         async with asyncio.timeout(PATIENCE_S):
             code = await self.process.wait()
             await asyncio.gather(*self._tasks)
-        self.process._transport.close()  # type: ignore[attr-defined]  # else its pipe warns at collection
+        self.process._transport.close()  # else its pipe warns at collection
         return code
 
     # ---- reading --------------------------------------------------------------------------------------------------

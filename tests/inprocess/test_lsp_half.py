@@ -14,7 +14,7 @@ from sidecar.errors import CapabilityRequired, InvalidParams, MethodNotFound, No
 from sidecar.lsp.documents import DocumentInfo
 from sidecar.lsp.half import LspHalf
 
-URI = "file:///work/notes.md"
+URI = "file:///home/notes.md"
 OPEN = {"textDocument": {"uri": URI, "languageId": "markdown", "version": 1, "text": "one\ntwo\n"}}
 SECRET = "the user's own words"
 

@@ -43,7 +43,7 @@ def ids(made: AgentPlan) -> list[str]:
 
 def text_of(made: AgentPlan, source_id: str) -> str:
     [provider] = [p.provider for p in made.providers if p.source_id == source_id]
-    return provider.config.messages[0].text  # type: ignore[attr-defined]
+    return provider.config.messages[0].text
 
 
 # ---- joining ---------------------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ async def test_a_cancel_while_the_answer_is_stored_leaves_its_text_there_once() 
             storing.set()
             await asyncio.Event().wait()
 
-    run.sink.commit = slow_commit  # type: ignore[method-assign]
+    run.sink.commit = slow_commit
     work = asyncio.create_task(execution.run())
     await storing.wait()
     work.cancel()

@@ -309,7 +309,7 @@ def test_wire_values_are_frozen() -> None:
     message = text_message("user", "hello")
 
     with pytest.raises(ValidationError, match="frozen"):
-        message.role = "assistant"  # type: ignore[misc]
+        message.role = "assistant"
     assert all(model.model_config.get("frozen") for model in _all_models(WireModel))
 
 

@@ -16,7 +16,7 @@ from sidecar.errors import InvalidParams, MethodNotFound, ServerCancelled, Sidec
 from sidecar.lsp import half
 from sidecar.lsp.engine import Engine
 
-URI = "file:///work/a%20b.py"
+URI = "file:///home/a%20b.py"
 SECRET = "the user's own words"
 
 
@@ -169,7 +169,7 @@ def test_a_change_without_content_still_moves_the_version(engine: Engine) -> Non
 
 def test_documents_are_found_however_their_uri_is_escaped(engine: Engine) -> None:
     open_document(engine, "abc")
-    assert engine.text("file:///work/a b.py") == ("abc", 1)
+    assert engine.text("file:///home/a b.py") == ("abc", 1)
 
 
 def test_an_unopened_document_is_not_read_from_the_disk(engine: Engine, tmp_path: Any) -> None:
