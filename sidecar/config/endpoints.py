@@ -50,4 +50,4 @@ BUILT_IN: Final = {
     "embedded": EndpointConfig(type="embedded"),
     "scripted": EndpointConfig(type="scripted"),
 }
-"""Endpoints that need no configuration; a configured one of the same name replaces them."""
+"""Endpoints that need no configuration; what a file says under the same name is merged over them, key by key."""
