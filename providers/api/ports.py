@@ -10,6 +10,8 @@ from protocol.base import JsonObject
 from protocol.messages import FunctionCallBlock, Message, Usage
 
 FinishReason = Literal["stop", "length", "toolCalls", "contentFilter", "refusal"]
+HostedTool = Literal["web_search"]
+"""What a model's service may do by itself during a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class ToolSpec:
     name: str
     description: str
     input_schema: JsonObject
+    hosted: HostedTool | None = None
+    """A tool that the model's service runs by itself; it is named, not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class ChatRequest:
     response_schema: JsonObject | None = None
     """JSON Schema that the answer must follow."""
     client_kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    conversation_id: str | None = None
+    """The conversation, or the earlier answer, at the model's service that this call goes on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,8 @@ class Finished:
     usage: Usage | None = None
     """`None` where the endpoint did not say."""
     model: str | None = None
+    conversation_id: str | None = None
+    """Where the service keeps the conversation now; `None` where it keeps none."""
 
 
 ChatUpdate = TextDelta | ReasoningDelta | CallRequested | RetryNotice | Finished
@@ -86,6 +94,10 @@ class ModelTraits:
     """Tokens."""
     single_field_extraction: bool = False
     """So small that structured extraction works only with one field a call."""
+    stores_by_default: bool = False
+    """Whether its service keeps the conversation unless `options.store` is false."""
+    hosted_tools: frozenset[HostedTool] = frozenset()
+    """What its service can do by itself."""
 
 
 class ChatClient(Protocol):
