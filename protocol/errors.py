@@ -43,6 +43,7 @@ KINDS: Final[dict[str, Kind]] = {
     "providerFailed": Kind(4020),
     "toolFailed": Kind(4021),
     "hostUnavailable": Kind(4022, retryable=True),
+    "middlewareFailed": Kind(4023),
     "modelAuth": Kind(4030),
     "modelRateLimited": Kind(4031, retryable=True),
     "modelQuota": Kind(4032),

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from providers.api.provider import ContextProvider, HistoryProvider
+from providers.api.history import HistoryProvider
+from providers.api.provider import ContextProvider
 
+from .file_history import FileHistoryProvider
 from .history import TranscriptHistory
 from .instructions import InstructionsProvider
 from .static_messages import StaticMessagesProvider
@@ -32,6 +34,7 @@ class ProviderType:
 
 
 REGISTRY: Final[dict[str, ProviderType]] = {
+    "file_history": ProviderType(FileHistoryProvider, "Keeps a history in files, one a session, and feeds it back."),
     "history": ProviderType(TranscriptHistory, "Feeds the session's transcript to the model.", DEFAULT_HISTORY_ID),
     "instructions": ProviderType(InstructionsProvider, "Adds the project's AGENTS.md files to the instructions."),
     "static_messages": ProviderType(StaticMessagesProvider, "Puts fixed messages before the model on every run."),
@@ -48,7 +51,6 @@ NOT_YET: Final = frozenset(
         "editor_context",
         "environment",
         "file_access",
-        "file_history",
         "file_memory",
         "host",
         "mem0",

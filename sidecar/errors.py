@@ -5,7 +5,8 @@ SidecarError
 │                 ServerCancelled, ProtocolVersionUnsupported, Overloaded, MessageTooLarge, CapabilityRequired
 ├── sessions      SessionNotFound, SessionExists, SessionBusy, SessionClosed, SessionLocked, SessionCorrupt,
 │                 RunNotFound, IdempotencyConflict, RevisionConflict, CursorExpired
-├── agents        AgentNotFound, ModelNotFound, ToolNotFound, ProviderNotFound, ConfigInvalid, ProviderFailed
+├── agents        AgentNotFound, ModelNotFound, ToolNotFound, ProviderNotFound, ConfigInvalid, ProviderFailed,
+│                 MiddlewareFailed
 ├── models        ModelError: ModelAuth, ModelRateLimited, ModelQuota, ContextWindowExceeded, ContentFiltered,
 │                 ModelBadRequest, ModelUnavailable, ModelTimeout, ModelBadStream
 ├── runs          StoredFailure: what a finished run gave, given again
@@ -296,6 +297,15 @@ class ProviderFailed(SidecarError):
 
     def __init__(self, source_id: str, phase: str, why: str) -> None:
         super().__init__(f"provider {source_id!r} failed in {phase}: {why}", source_id=source_id, phase=phase)
+
+
+class MiddlewareFailed(SidecarError):
+    """Middleware failed, or failed the run on purpose: what it stands around does not count."""
+
+    kind = "middlewareFailed"
+
+    def __init__(self, around: str, why: str, **fields: Any) -> None:
+        super().__init__(f"{around} middleware failed: {why}", around=around, **fields)
 
 
 class ModelError(SidecarError):

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.soak`: random kills, compound faults and drift, for as many minutes as there are."""
+"""`python -m benchmarks.soak`: kills, compound faults, drift and silent hosts, for as many minutes as there are."""
 
 import argparse
 import asyncio
@@ -10,20 +10,20 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
-from . import compound, drift, kills
+from . import compound, drift, kills, unread
 from .report import Part, Report
 
 _DESCRIPTION: Final = """\
 Let a sidecar suffer for a while, and count what it bore: kill -9 at random times with eight busy sessions, faults on
-top of faults, and the drift of one process at mixed work. Run it from a checkout, with the interpreter of the
-environment where agent-sidecar is installed:
+top of faults, the drift of one process at mixed work, and hosts that read nothing for half a minute. Run it from a
+checkout, with the interpreter of the environment where agent-sidecar is installed:
 
     python -m benchmarks.soak --minutes 5 --seed 1 --report soak.json
     python -m benchmarks.soak --minutes 5 --resume soak.json          the next piece, with the seeds that follow
 
 The exit code is 1 if a promise was broken; the report names the seed of each batch that did, and what it broke.
 """
-_SHARES: Final = {"kills": 0.65, "compound": 0.2, "drift": 0.15}
+_SHARES: Final = {"kills": 0.6, "compound": 0.2, "drift": 0.1, "unread": 0.1}
 """How the time of a piece is divided."""
 
 Batch = Callable[[Part, int], Coroutine[Any, Any, None]]
@@ -69,6 +69,8 @@ def _work(name: str, number: int, until: float) -> Batch:
         return kills.batch
     if name == "compound":
         return compound.CELLS[number % len(compound.CELLS)]
+    if name == "unread":
+        return unread.batch
     return lambda part, seed: drift.work(part, seed, until)
 
 

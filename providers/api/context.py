@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message, Source
+
+if TYPE_CHECKING:
+    from .middleware import Middleware, MiddlewareKind
+    from .tool import FunctionTool
 
 
 @runtime_checkable
@@ -26,6 +30,33 @@ class Instruction:
 
     text: str
     source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool, and who offers it."""
+
+    tool: "FunctionTool"
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class AddedMiddleware:
+    """A middleware that a provider adds, and who it is."""
+
+    middleware: "Middleware"
+    kind: "MiddlewareKind"
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Something that a provider took from the model, or put something else in its place."""
+
+    what: Literal["message", "tool", "instruction"]
+    ref: str
+    """A message's id, a tool's name, or the beginning of an instruction's text."""
+    by: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +89,14 @@ class SessionContext:
         """Messages that the run itself puts before the input, and that are not kept."""
         self.context_messages: dict[str, Sequence[Message]] = {}
         self.instructions: list[Instruction] = []
+        self.tools: list[OfferedTool] = []
+        """The agent's and the session's own first, then what providers add."""
+        self.middleware: list[AddedMiddleware] = []
+        self.removed: list[Removal] = []
         self.response: Response | None = None
         self.metadata: dict[str, Any] = {}
         """A scratch pad that providers share in this run; stored nowhere."""
+        self._forked_from: tuple[dict[str, Sequence[Message]], int, int, int] = ({}, 0, 0, 0)
 
     def extend_messages(
         self, source: Contributor, messages: Iterable[Message], origin_session_ids: Sequence[str] = ()
@@ -84,6 +120,92 @@ class SessionContext:
         stamp = source_of(source)
         self.instructions.extend(Instruction(text, stamp) for text in texts if text.strip())
 
+    def extend_tools(self, source: Contributor, tools: "FunctionTool | Sequence[FunctionTool]") -> None:
+        """Offer tools for this run only. The tool objects are not touched.
+
+        Raises:
+            ValueError: another tool of that name is offered already; the same object again is no fault.
+        """
+        stamp = source_of(source)
+        known = {offered.tool.name: offered.tool for offered in self.tools}
+        added: list[OfferedTool] = []
+        for tool in tools if isinstance(tools, Sequence) else (tools,):
+            other = known.setdefault(tool.name, tool)
+            if other is not tool:
+                raise ValueError(f"Duplicate tool name {tool.name!r}")
+            if all(tool is not offered.tool for offered in (*self.tools, *added)):
+                added.append(OfferedTool(tool, stamp))
+        self.tools.extend(added)
+
+    def extend_middleware(self, source: Contributor, middleware: "Middleware | Sequence[Middleware]") -> None:
+        """Stand around this run's model calls or tool calls, inside the agent's and the run's own middleware.
+
+        Raises:
+            MiddlewareError: it stands around runs, which a provider is part of, or it is no middleware.
+        """
+        from .middleware import MiddlewareError, kind_of, name_of
+
+        stamp = source_of(source)
+        added: list[AddedMiddleware] = []
+        items: Sequence[Middleware] = (
+            cast("Sequence[Middleware]", middleware) if isinstance(middleware, Sequence) else (middleware,)
+        )
+        for item in items:
+            kind = kind_of(item)
+            if kind == "agent":
+                raise MiddlewareError(f"provider {_id_of(source)!r} cannot add {name_of(item)}: it stands around runs")
+            added.append(AddedMiddleware(item, kind, stamp))
+        self.middleware.extend(added)
+
+    def extend_options(self, source: Contributor, options: RunOptions) -> None:
+        """Set what neither the agent nor the run has set; what they have set stays."""
+        del source
+        given = options.model_fields_set - self.options.model_fields_set
+        self.options = self.options.model_copy(update={name: getattr(options, name) for name in given})
+
+    def get_middleware(self, kind: "MiddlewareKind | None" = None) -> "list[Middleware]":
+        """What providers have added, in provider order."""
+        return [added.middleware for added in self.middleware if kind is None or added.kind == kind]
+
+    def replace_messages(
+        self, source: Contributor, messages: Iterable[Message], *, of: Sequence[str] | None = None
+    ) -> None:
+        """Put other messages in the place of context messages. Who did it, and which went, is recorded.
+
+        Args:
+            source: Who replaces them.
+            messages: What stands there from now on; a message that was there already keeps its attribution.
+            of: Sources whose messages go; default: every one but the run's own input.
+        """
+        stamp = source_of(source)
+        kept = tuple(_attributed(message, stamp, ()) for message in messages)
+        still = {message.message_id for message in kept if message.message_id is not None}
+        sources = [name for name in self.context_messages if of is None or name in of]
+        place = sources[0] if sources else _id_of(source)
+        for name in sources:
+            for message in self.context_messages[name]:
+                if message.message_id is None or message.message_id not in still:
+                    self.removed.append(Removal("message", str(message.message_id), stamp))
+            self.context_messages[name] = ()
+        self.context_messages[place] = kept
+
+    def replace_instructions(self, source: Contributor, instructions: str | Sequence[str]) -> None:
+        """Let these stand in the place of every instruction that providers have added so far."""
+        stamp = source_of(source)
+        texts = (instructions,) if isinstance(instructions, str) else tuple(instructions)
+        known = {instruction.text: instruction for instruction in self.instructions}
+        for instruction in self.instructions:
+            if instruction.text not in texts:
+                self.removed.append(Removal("instruction", instruction.text[:80], stamp))
+        self.instructions[:] = [known.get(text) or Instruction(text, stamp) for text in texts if text.strip()]
+
+    def remove_tools(self, source: Contributor, names: Sequence[str]) -> None:
+        """Keep tools from the model in this run; unknown names are passed over."""
+        stamp = source_of(source)
+        gone = {offered.tool.name for offered in self.tools} & set(names)
+        self.removed.extend(Removal("tool", name, stamp) for name in names if name in gone)
+        self.tools[:] = [offered for offered in self.tools if offered.tool.name not in gone]
+
     def get_messages(
         self,
         *,
@@ -104,6 +226,47 @@ class SessionContext:
         if include_response and self.response is not None:
             found.extend(self.response.messages)
         return found
+
+    def fork(self) -> "SessionContext":
+        """The context as it is now, to be added to beside others; `absorb` takes it in."""
+        twin = SessionContext(
+            session_id=self.session_id,
+            input_messages=self.input_messages,
+            options=self.options,
+            service_session_id=self.service_session_id,
+            properties=self.properties,
+        )
+        twin.run_messages = self.run_messages
+        twin.context_messages = dict(self.context_messages)
+        twin.instructions = list(self.instructions)
+        twin.tools = list(self.tools)
+        twin.middleware = list(self.middleware)
+        twin.removed = list(self.removed)
+        twin.metadata = self.metadata
+        twin._forked_from = (dict(self.context_messages), len(self.instructions), len(self.tools), len(self.middleware))
+        return twin
+
+    def absorb(self, twin: "SessionContext") -> None:
+        """Take in what was added to a fork. Whatever others have added meanwhile stands before it.
+
+        Raises:
+            ValueError: it offers another tool of a name that is taken.
+        """
+        messages, instructions, tools, middleware = twin._forked_from
+        for source_id, now in twin.context_messages.items():
+            before = messages.get(source_id, ())
+            if now is not before:
+                self._append(source_id, now[len(before) :])
+        self.instructions.extend(twin.instructions[instructions:])
+        self.middleware.extend(twin.middleware[middleware:])
+        for offered in twin.tools[tools:]:
+            self.extend_tools(offered.source.source_id or "", offered.tool)
+        self.options = self.options.model_copy(
+            update={
+                name: getattr(twin.options, name)
+                for name in twin.options.model_fields_set - self.options.model_fields_set
+            }
+        )
 
 
 def source_of(contributor: Contributor) -> Source:

@@ -127,7 +127,7 @@ class ChatAnswer:
     """A call's answer, joined."""
 
     text: str
-    finish: Finished
+    finish: Finished = Finished("stop")
     calls: tuple[FunctionCallBlock, ...] = ()
 
 

@@ -1,16 +1,17 @@
-"""The base classes of providers: hooks around every run, and the history that feeds the model."""
+"""The base class of providers: hooks around every run. `simple.py` has one with less to write."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from protocol.base import StrictModel
-from protocol.messages import Message
 
 from .context import SessionContext
 from .ports import AgentView, HistoryStore
 from .session import Session, State
+
+if TYPE_CHECKING:
+    from .callbacks import Provide, Store
+    from .filters import Sources
 
 
 class ProviderConfig(StrictModel):
@@ -25,6 +26,8 @@ class Surroundings:
     """The session's working directory."""
     history: HistoryStore | None = None
     """The transcript store; `None` in a run without a session."""
+    state_key: str | None = None
+    """Where the provider's own state stands in the session's; `None`: under its source id."""
 
 
 class ContextProvider:
@@ -32,6 +35,11 @@ class ContextProvider:
 
     One instance serves one open session, but may be made anew at any time: what must last goes into `state`, which is
     stored with the run. `state` is the provider's own object in the session's state bag.
+
+    A provider that holds something open (a connection, a process) may be an async context manager besides: a class
+    with `__aenter__` and `__aexit__`. The sidecar enters it before its first run, and leaves it when its session
+    closes or the process ends; `__aexit__` is then given no error. One that cannot be entered fails that run. Never
+    enter in `__init__`: an agent that is only looked at makes its providers, too.
     """
 
     config_type: ClassVar[type[ProviderConfig]] = ProviderConfig
@@ -46,6 +54,46 @@ class ContextProvider:
         self.source_id = source_id
         self.config = config if config is not None else self.config_type()
         self.surroundings = surroundings or Surroundings()
+
+    @property
+    def state_key(self) -> str:
+        """Where its own state stands in the session's."""
+        return self.surroundings.state_key or self.source_id
+
+    @staticmethod
+    def of(
+        source_id: str,
+        *,
+        provide: "Provide | None" = None,
+        store: "Store | None" = None,
+        provide_sources: "Sources | None" = None,
+        store_request_sources: "Sources | None" = None,
+        store_response_sources: "Sources | None" = None,
+    ) -> "ContextProvider":
+        """A provider made of functions; see `SimpleProvider` for what they get and what the sources mean.
+
+        Args:
+            source_id: What it is called.
+            provide: `(request)`; returns what to add. It may be async; a sync one must not block.
+            store: `(exchange)`; learns from a run that succeeded. As above.
+            provide_sources: Whose messages are in the request.
+            store_request_sources: Whose messages are in the exchange's request.
+            store_response_sources: Whose messages are in the exchange's response.
+
+        Raises:
+            TypeError: one of them is no function of one argument.
+            ValueError: there is neither.
+        """
+        from .callbacks import CallbackProvider
+
+        return CallbackProvider(
+            source_id,
+            provide=provide,
+            store=store,
+            provide_sources=provide_sources,
+            store_request_sources=store_request_sources,
+            store_response_sources=store_response_sources,
+        )
 
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Add messages and instructions before the model is called."""
@@ -64,28 +112,3 @@ class ContextProvider:
         partial_text: str,
     ) -> None:
         """The run failed or was cut after this provider had begun. What is written to `state` may be dropped."""
-
-
-class HistoryProvider(ContextProvider, ABC):
-    """Feeds earlier turns to the model. A session has at most one that loads."""
-
-    load_messages: bool = True
-
-    @abstractmethod
-    async def get_messages(self, session_id: str | None, *, state: State) -> Sequence[Message]:
-        """The earlier turns, oldest first."""
-
-    @abstractmethod
-    async def save_messages(self, session_id: str | None, messages: Sequence[Message], *, state: State) -> None:
-        """Keep the messages of a run that succeeded."""
-
-    async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
-        """Load, where this provider loads."""
-        if self.load_messages:
-            context.load_history(self, await self.get_messages(context.session_id, state=state))
-
-    async def after_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
-        """Save the turn: its input and its answer, never what other providers added."""
-        turn = [*context.input_messages, *(context.response.messages if context.response else ())]
-        if turn:
-            await self.save_messages(context.session_id, turn, state=state)

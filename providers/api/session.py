@@ -1,5 +1,6 @@
 """A session as providers, tools and middleware see it: an id and a bag of state. It stores nothing by itself."""
 
+from threading import RLock
 from typing import Any, cast
 
 from protocol.base import JsonObject
@@ -14,7 +15,8 @@ class Session:
     """One conversation's identity and its shared state.
 
     The state is one flat JSON object, shared by the host, tools, middleware and providers. What a run changes in it
-    is stored with the run, or dropped with it.
+    is stored with the run, or dropped with it. Tools may write it from their threads: what is read and written in one
+    step there is done under `lock`.
     """
 
     def __init__(
@@ -23,6 +25,13 @@ class Session:
         self.session_id = session_id
         self.service_session_id = service_session_id
         self.state: JsonObject = {} if state is None else state
+        self.lock = RLock()
+        """Held for a moment and never across an `await`; whoever holds it may take it again."""
+
+    def snapshot(self) -> JsonObject:
+        """The state bag as it is now: its values are shared, the bag is not. Writers without the lock do no harm."""
+        with self.lock:
+            return self.state.copy()  # one step of the interpreter's own: no other thread gets in between
 
     def state_of(self, key: str) -> State:
         """A provider's own object, made empty at first use."""
@@ -41,7 +50,7 @@ class Session:
             "type": "session",
             "session_id": self.session_id,
             "service_session_id": self.service_session_id,
-            "state": plain_json(self.state, "state"),
+            "state": plain_json(self.snapshot(), "state"),
         }
 
     @classmethod

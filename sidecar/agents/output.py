@@ -1,10 +1,11 @@
 """A run's output while it is being made: its whole messages, and the one that the model is writing. Calls no model."""
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.messages import Block, Message, ReasoningBlock, TextBlock
+from protocol.messages import Block, FunctionResultBlock, Message, ReasoningBlock, TextBlock
 
 from .metering import Meter
 from .sink import RunSink
@@ -28,6 +29,14 @@ class Progress:
     stop_reason: str = "endTurn"
     value: Any = None
     value_error: str | None = None
+    acted: bool = False
+    """A tool was started: what happened stays, however the run ends."""
+    batch: dict[str, FunctionResultBlock | None] = field(default_factory=dict[str, FunctionResultBlock | None])
+    """Calls whose results are not in the transcript yet: begun (`None`), or with their result."""
+    override: tuple[Message, ...] | None = None
+    """What run middleware answers in place of the output's messages."""
+    conversation_id: str | None = None
+    """Where the model's service keeps the conversation."""
 
     def add(self, message: Message) -> None:
         """A message of the output is whole."""
@@ -42,18 +51,25 @@ class Progress:
     @property
     def text(self) -> str:
         """The text of the output's messages."""
-        return "".join(message.text for message in self.messages if message.role == "assistant")
+        return "".join(message.text for message in self.answer if message.role == "assistant")
+
+    @property
+    def answer(self) -> Sequence[Message]:
+        """The messages that the run answers with."""
+        return self.messages if self.override is None else self.override
 
 
 class MessageWriter:
     """The message that a model is writing: tells of each piece, and joins them."""
 
-    def __init__(self, progress: Progress, sink: RunSink) -> None:
+    def __init__(self, progress: Progress, sink: RunSink, *, silent: bool = False) -> None:
+        """`silent`: join the pieces, and tell of none."""
         self.message_id = new_message_id()
         self._progress = progress
         self._sink = sink
         self._reasoning: list[str] = []
         self._started = False
+        self._silent = silent
         progress.partial.clear()
 
     def text(self, text: str) -> None:
@@ -62,6 +78,8 @@ class MessageWriter:
             return
         self._start()
         self._progress.partial.append(text)
+        if self._silent:
+            return
         self._sink.ephemeral("message.delta", {"messageId": self.message_id, "contentIndex": 0, "text": text})
 
     def reasoning(self, text: str) -> None:
@@ -70,6 +88,8 @@ class MessageWriter:
             return
         self._start()
         self._reasoning.append(text)
+        if self._silent:
+            return
         self._sink.ephemeral("reasoning.delta", {"messageId": self.message_id, "text": text})
 
     def blocks(self) -> list[Block]:
@@ -85,6 +105,8 @@ class MessageWriter:
         if not self._started:
             self._started = True
             self._progress.partial_id = self.message_id
+            if self._silent:
+                return
             self._sink.ephemeral("message.started", {"messageId": self.message_id, "role": "assistant"})
 
 

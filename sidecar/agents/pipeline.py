@@ -1,26 +1,27 @@
 """Calls the providers around a run: before in order, after in reverse, each within its time limit and its policy."""
 
 import asyncio
-import json
 import time
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import Literal
 
 from protocol.base import JsonObject
 from protocol.messages import Message
-from providers.api.context import Instruction, SessionContext
-from providers.api.json_value import plain_json
+from providers.api.context import SessionContext
 from providers.api.ports import AgentView
-from providers.api.session import Session, State
+from providers.api.provider import ContextProvider
+from providers.api.session import Session
 from sidecar.errors import ProviderFailed, SidecarError, new_error_id
 from sidecar.telemetry import log_failure
 
-from .metering import GrowingText, tokens_of
-from .plan import AgentPlan, BoundProvider
+from .binding import BoundProvider
+from .metering import GrowingText
+from .plan import AgentPlan
 from .sink import Draft, RunSink
+from .undo import Undo, UnstorableState
 
 Phase = Literal["beforeRun", "afterRun"]
 
@@ -49,6 +50,8 @@ class Pipeline:
         stats: dict[str, HookStats],
     ) -> None:
         self._plan = plan
+        self._left_out: Collection[str] = ()
+        self._store_only: set[str] = set()
         self._agent = weakref.proxy(agent)  # it holds us: a cycle would keep a run's texts until some late collection
         self._session = session
         self._context = context
@@ -56,23 +59,52 @@ class Pipeline:
         self._stats = stats
         self._entered: list[BoundProvider] = []
 
+    def leave_out(self, source_ids: Collection[str]) -> None:
+        """Do not call the hooks of these providers in this run: somebody else sees to them, or nobody."""
+        self._left_out = source_ids
+
+    def store_only(self, source_id: str) -> None:
+        """Let this provider learn from this run, but not add to it."""
+        self._store_only.add(source_id)
+
     async def before(self) -> None:
-        """Let each provider add its context.
+        """Let each provider add its context. Independent neighbours work at the same time; the order stays the list's.
 
         Raises:
             ProviderFailed: a provider failed whose policy is to fail the run.
         """
-        for bound in self._plan.providers:
-            self._entered.append(bound)
-            failure = await self._hook(bound, "beforeRun", bound.provider.before_run)
-            if failure is not None and bound.on_error == "fail":
-                raise failure
+        adding = (bound for bound in self._taking_part() if bound.source_id not in self._store_only)
+        for independent, group in groupby(adding, key=lambda bound: bound.independent):
+            members = list(group)
+            if independent and len(members) > 1:
+                await self._side_by_side(members)
+                continue
+            for bound in members:
+                self._entered.append(bound)
+                failure = await self._hook(bound, "beforeRun", self._context)
+                if failure is not None and bound.on_error == "fail":
+                    raise failure
 
     async def after(self) -> None:
         """Let each provider learn from the answer. A failure never costs the reply."""
-        providers = self._plan.providers
+        providers = list(self._taking_part())
         for bound in providers if self._plan.after_run_order == "forward" else reversed(providers):
-            await self._hook(bound, "afterRun", bound.provider.after_run)
+            await self._hook(bound, "afterRun", self._context)
+
+    def _taking_part(self) -> Iterator[BoundProvider]:
+        return (bound for bound in self._plan.providers if bound.source_id not in self._left_out)
+
+    async def _side_by_side(self, group: Sequence[BoundProvider]) -> None:
+        """Each on a context of its own; what they add is put together in the order of the list."""
+        self._entered.extend(group)
+        contexts = [self._context.fork() for _ in group]
+        hooks = [self._hook(bound, "beforeRun", context) for bound, context in zip(group, contexts, strict=True)]
+        failures = await asyncio.gather(*hooks)
+        for bound, context, failure in zip(group, contexts, failures, strict=True):
+            if failure is None:
+                self._context.absorb(context)
+            elif bound.on_error == "fail":
+                raise failure
 
     async def failed(self, error: Exception, partial_text: str) -> None:
         """Tell every provider that had begun, all at once: one that hangs keeps no other from hearing of it."""
@@ -104,21 +136,24 @@ class Pipeline:
             *chain.from_iterable(context.context_messages.get(source, ()) for source in last),
         ]
 
-    async def _hook(
-        self, bound: BoundProvider, phase: Phase, hook: Callable[..., Awaitable[None]]
-    ) -> SidecarError | None:
+    async def _hook(self, bound: BoundProvider, phase: Phase, context: SessionContext) -> SidecarError | None:
         """Call one hook; undo what it wrote if it fails or is stopped. Exactly one event tells how it ended."""
+        hook = _overridden(bound.provider, phase)
+        if hook is None:
+            return None
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
         started = time.perf_counter()
-        undo = _Undo(self._session, self._context, bound)
+        undo = Undo(self._session, context, bound.state_key, own_only=bound.independent)
         failure: SidecarError | None = None
         try:
             state = self._session.state_of(bound.state_key)
             undo.remember_state()
             await _within(
-                bound.timeout_ms, hook(agent=self._agent, session=self._session, context=self._context, state=state)
+                bound.timeout_ms, hook(agent=self._agent, session=self._session, context=context, state=state)
             )
             undo.check_state()
+            if bound.independent and context is not self._context and undo.removed:
+                raise _ReplacesBeside
         except Exception as error:
             failure = _failure(bound, phase, error)
             undo.restore()
@@ -133,7 +168,7 @@ class Pipeline:
         return failure
 
     def _stage(
-        self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, undo: "_Undo"
+        self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, undo: Undo
     ) -> None:
         """Note how a hook ended, and stage its one durable event."""
         stats = self._stats.setdefault(bound.source_id, HookStats())
@@ -154,72 +189,13 @@ class Pipeline:
             return
         if phase == "beforeRun":
             data["added"] = undo.added(stats.added)
+        if undo.removed:
+            data["removed"] = undo.removed
         self._sink.stage(Draft("provider.completed", data))
 
 
-class _Undo:
-    """What a hook may write, as it was before: its own state in depth, the rest of the bag by its keys."""
-
-    def __init__(self, session: Session, context: SessionContext, bound: BoundProvider) -> None:
-        self._session = session
-        self._context = context
-        self._bound = bound
-        self._bag = dict(session.state)
-        self._own: str | None = None
-        self._instructions = len(context.instructions)
-        self._messages = dict(context.context_messages)
-
-    def remember_state(self) -> None:
-        """Keep the provider's own state. Raises where an earlier hook has left something that is no JSON in it."""
-        self._own = self._dumped()
-
-    def check_state(self) -> None:
-        """Refuse state that could not be stored: it would take the whole run's writes with it."""
-        self._dumped()
-
-    def restore(self) -> None:
-        """Put everything back."""
-        state = self._session.state
-        state.clear()
-        state.update(self._bag)
-        if self._own is not None:
-            state[self._bound.state_key] = json.loads(self._own)
-        del self._context.instructions[self._instructions :]
-        self._context.context_messages.clear()
-        self._context.context_messages.update(self._messages)
-
-    def added(self, text: GrowingText) -> JsonObject:
-        """How much has been added since; `text` counts it."""
-        instructions: list[Instruction] = self._context.instructions[self._instructions :]
-        messages: tuple[Message, ...] = ()
-        for source, known in self._context.context_messages.items():
-            messages += tuple(known[len(self._messages.get(source, ())) :])
-        characters = sum(len(instruction.text) for instruction in instructions) + text.length(messages)
-        return {
-            "instructions": len(instructions),
-            "messages": len(messages),
-            "tools": 0,
-            "middleware": 0,
-            "tokens": tokens_of(characters),
-        }
-
-    def _dumped(self) -> str:
-        state = self._session.state_of(self._bound.state_key)
-        try:
-            return json.dumps(state, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
-            raise _UnstorableState(self._bound.state_key, state) from None
-
-
-class _UnstorableState(Exception):
-    """A provider's state holds what is no JSON; the message names where it stands."""
-
-    def __init__(self, key: str, state: State) -> None:
-        try:
-            plain_json(state, key)
-            super().__init__(f"state {key!r} is no JSON")
-        except ValueError as error:
-            super().__init__(str(error))
+class _ReplacesBeside(Exception):
+    """A provider that works beside others took something away, which is theirs as much."""
 
 
 class _TookTooLong(Exception):
@@ -239,8 +215,10 @@ def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarErr
     """What is told of a failure: our own errors in full, others by name only, because their text may hold anything."""
     if isinstance(error, SidecarError):
         why = error.message
-    elif isinstance(error, _UnstorableState):
+    elif isinstance(error, UnstorableState):
         why = str(error)
+    elif isinstance(error, _ReplacesBeside):
+        why = "it is independent, and may add but not replace or remove"
     elif isinstance(error, _TookTooLong):
         why = f"it took longer than {bound.timeout_ms} ms"
     else:
@@ -248,3 +226,9 @@ def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarErr
     failure = ProviderFailed(bound.source_id, phase, why)
     log_failure(f"provider {bound.source_id!r} in {phase}", error, failure.error_id)
     return failure
+
+
+def _overridden(provider: ContextProvider, phase: Phase) -> Callable[..., Awaitable[None]] | None:
+    """The hook, if the provider has one of its own: an idle one costs nothing, and has no phase to tell of."""
+    name = "before_run" if phase == "beforeRun" else "after_run"
+    return None if getattr(type(provider), name) is getattr(ContextProvider, name) else getattr(provider, name)

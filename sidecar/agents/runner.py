@@ -1,55 +1,38 @@
-"""Runs an agent once: providers, model calls until there is an answer, providers again. Knows no store, no wire."""
+"""Runs an agent once: middleware, providers, the loop of model and tools, providers again. Knows no store, no wire.
+
+run middleware ─ providers before ─ [ model middleware ─ model ] ─ [ tool middleware ─ tool ] ─ … ─ providers after
+"""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
-from protocol.messages import (
-    Block,
-    FunctionCallBlock,
-    FunctionResultBlock,
-    Message,
-    ReasoningBlock,
-    Source,
-    TextBlock,
-)
-from providers.api.context import Response, SessionContext
-from providers.api.ports import (
-    CallRequested,
-    ChatClient,
-    ChatRequest,
-    Finished,
-    FinishReason,
-    ReasoningDelta,
-    RetryNotice,
-    TextDelta,
-)
+from protocol.messages import Message
+from providers.api.context import OfferedTool, Response, SessionContext
+from providers.api.history import HistoryProvider
+from providers.api.invocation import ToolChanges
+from providers.api.middleware import AgentContext
+from providers.api.ports import ChatClient, ChatRequest
+from providers.api.run_context import RunContext, enter_run
 from providers.api.session import Session
-from sidecar.errors import ModelBadStream
+from sidecar.errors import CapabilityRequired
 
+from .around_run import messages_of, run_within
+from .binding import BoundProvider
+from .conversation import RunConversation
+from .loop import ModelLoop, completed_draft
 from .metering import MeteredClient
-from .output import MessageWriter, Progress, new_message_id
+from .model_call import ModelCaller
+from .output import Progress
+from .parts import BoundMiddleware
 from .pipeline import HookStats, Pipeline
 from .plan import AgentPlan
-from .sink import Draft, RunSink
+from .sink import RunSink
 from .steering import Steering
 from .structured import parse_value
-
-LIMIT_TEXT: Final = "Function invocation limit reached before a final answer could be produced."
-TRUNCATED_TEXT: Final = "Error: The call was cut off by the output limit and not run. Send it again, whole and shorter."
-SURPLUS_TEXT: Final = "Error: The call was not run: one answer may hold {most} calls. Send it again in the next one."
-
-_STOP_REASONS: Final[dict[FinishReason, str]] = {
-    "stop": "endTurn",
-    "toolCalls": "endTurn",
-    "length": "maxTokens",
-    "contentFilter": "contentFilter",
-    "refusal": "refusal",
-}
+from .tool_batch import ToolBatches
 
 
 class ModelSource(Protocol):
@@ -75,10 +58,18 @@ class RunRequest:
     run_instructions: str | None = None
     response_schema: JsonObject | None = None
     client_kwargs: JsonObject = field(default_factory=dict[str, Any])
+    kwargs: JsonObject = field(default_factory=dict[str, Any])
+    """For tools and function middleware; stored nowhere."""
+    middleware: tuple[BoundMiddleware, ...] = ()
+    """The run's own, inside the agent's."""
     context_messages: tuple[Message, ...] = ()
     """Messages of the run itself that stand before the input and are not kept."""
     properties: JsonObject = field(default_factory=dict[str, Any])
     """What the host says of this run; stored nowhere."""
+    parent_run_id: str | None = None
+    depth: int = 0
+    """How many runs this one is delegated through."""
+    is_streaming: bool = True
 
 
 class Execution:
@@ -98,9 +89,12 @@ class Execution:
         self.steering = Steering()
         self._plan = plan
         self._request = request
+        self._session = session
+        self._has_session = context_session_id is not None
         self._models = models
         self._sink = sink
         self._client: ChatClient | None = None
+        self._middleware = (*plan.middleware, *request.middleware)
         self._context = SessionContext(
             session_id=context_session_id,
             input_messages=request.input_messages,
@@ -109,6 +103,7 @@ class Execution:
             properties=request.properties,
         )
         self._context.run_messages = request.context_messages
+        self._context.tools.extend(plan.tools)
         self._pipeline = Pipeline(plan, self, session, self._context, sink, stats)
 
     @property
@@ -132,177 +127,204 @@ class Execution:
         """Do the run; what came of it stands in `progress`.
 
         Raises:
-            SidecarError: a provider or the model failed.
+            SidecarError: a provider, the model or middleware failed.
         """
-        request, progress = self._request, self.progress
-        model = request.options.model or self._plan.model
+        model = self._request.options.model or self._plan.model
         self._client = self._models.get(model if model is not None else await self._models.default())
-        progress.stage = "beforeRun"
-        try:
-            await self._pipeline.before()
-        finally:
-            await self._sink.commit()
-        progress.stage = "model"
-        await self._loop(self._client, self._pipeline.messages())
-        progress.answered = True
-        if request.response_schema is not None:
-            await self._parse(request.response_schema)
-        progress.stage = "afterRun"
-        self._context.response = Response(tuple(progress.messages), progress.text)
-        await self._pipeline.after()
-        progress.stage = "ending"
+        around = [bound for bound in self._middleware if bound.kind == "agent"]
+        if around:
+            await self._within(around)
+        else:
+            await self._answer(self._run_context(self._request.kwargs, self._request.client_kwargs))
+        self.progress.answered = True
+        self.progress.stage = "ending"
 
     async def failed(self, error: Exception) -> None:
         """Give every provider that had begun the error and the partial text."""
         await self._pipeline.failed(error, self.progress.partial_text)
 
-    async def _join(self, joining: Sequence[Message]) -> None:
-        """Let input of the host's that came meanwhile stand behind what there is."""
-        if joining:
-            self.progress.transcript.extend(joining)
-            self._context.input_messages += tuple(joining)
-            await self._sink.commit(*map(completed_draft, joining))
+    async def _within(self, around: Sequence[BoundMiddleware]) -> None:
+        """The run, with its middleware around it."""
+        request = self._request
+        context = AgentContext(
+            agent=self,
+            session=self._session if self._has_session else None,
+            messages=list(request.input_messages),
+            options=request.options,
+            properties=request.properties,
+            kwargs=dict(request.kwargs),
+            client_kwargs=dict(request.client_kwargs),
+            is_streaming=request.is_streaming,
+        )
+        own: list[Response] = []
+
+        async def inside() -> None:
+            self._context.input_messages = tuple(context.messages)
+            self._context.options = context.options
+            await self._answer(self._run_context(context.kwargs, context.client_kwargs))
+            own.append(self._response())
+            context.result = own[0]
+
+        enter_run(self._run_context(context.kwargs, context.client_kwargs))
+        await run_within(around, context, inside, self._plan.limits.middleware_timeout_ms / 1000)
+        if not own:
+            await self._answer_instead(messages_of(context.result, around, request.run_id))
+        elif context.result is not own[0]:
+            await self._answer_otherwise(messages_of(context.result, around, request.run_id))
+
+    async def _answer_instead(self, messages: Sequence[Message]) -> None:
+        """Middleware left the run out: what it says is the answer."""
+        if not messages:
+            self._sink.warn("runLeftOut", "middleware left the run out, and gave no answer")
+        for message in messages:
+            self.progress.add(message)
+        await self._sink.commit(*map(completed_draft, messages))
+
+    async def _answer_otherwise(self, messages: tuple[Message, ...]) -> None:
+        """Middleware answers something else than the agent did: the host is told that, the transcript keeps both."""
+        self.progress.override = messages
+        await self._sink.commit(*(completed_draft(message, in_history=False) for message in messages))
+        if self._request.response_schema is not None:
+            await self._parse(self._request.response_schema)
+
+    async def _answer(self, run: RunContext) -> None:
+        """Providers, the loop, providers."""
+        request, progress = self._request, self.progress
+        enter_run(run)
+        client = self.chat_client()
+        progress.stage = "beforeRun"
+        histories, is_at_service = self._decide_history(client)
+        progress.conversation_id = self._session.service_session_id
+        try:
+            await self._pipeline.before()
+        finally:
+            await self._sink.commit()
+        progress.stage = "model"
+        await self._loop(run, client, histories, is_at_service=is_at_service).run()
+        if is_at_service and progress.conversation_id is None:
+            self._sink.warn("serviceKeptNothing", "the model's service kept no conversation: the next run begins anew")
+        progress.answered = not any(bound.kind == "agent" for bound in self._middleware)
+        if request.response_schema is not None:
+            await self._parse(request.response_schema)
+        progress.stage = "afterRun"
+        self._context.response = self._response()
+        await self._pipeline.after()
+
+    def _decide_history(self, client: ChatClient) -> tuple[list[BoundProvider], bool]:
+        """Who keeps the conversation in this run; the agent itself is never changed by it.
+
+        Returns:
+            The histories that are fed and saved around each model call, and whether the model's service keeps it.
+        """
+        is_at_service = self._is_at_service(client)
+        per_call: list[BoundProvider] = []
+        left_out: set[str] = set()
+        for bound in self._plan.providers:
+            history = bound.provider
+            if not isinstance(history, HistoryProvider):
+                continue
+            if self._plan.per_service_call_history and not history.is_transcript:
+                per_call.append(bound)
+                left_out.add(bound.source_id)
+            elif is_at_service and (bound.is_added or history.is_transcript):
+                left_out.add(bound.source_id)
+            elif is_at_service and bound.loads_history:
+                self._pipeline.store_only(bound.source_id)
+                why = "the model's service keeps this conversation"
+                self._sink.warn(
+                    "historyNotLoaded", f"{bound.source_id!r} was not loaded: {why}", source_id=bound.source_id
+                )
+        self._pipeline.leave_out(left_out)
+        return per_call, is_at_service
+
+    def _is_at_service(self, client: ChatClient) -> bool:
+        if self._session.service_session_id is not None:
+            return True
+        store = self._context.options.store
+        return client.traits.stores_by_default if store is None else store
+
+    def _loop(
+        self, run: RunContext, client: ChatClient, histories: Sequence[BoundProvider], *, is_at_service: bool
+    ) -> ModelLoop:
+        request, plan, context = self._request, self._plan, self._context
+        offered = self._offered(client)
+        limit_s = plan.limits.middleware_timeout_ms / 1000
+        added = [BoundMiddleware(str(item.source.source_id), item.kind, item.middleware) for item in context.middleware]
+        middleware = (*self._middleware, *added)
+        conversation = RunConversation(
+            self._pipeline,
+            context,
+            self._session,
+            self.progress,
+            (plan.instructions, (plan.options.instructions, request.run_instructions)),
+            histories,
+            is_at_service=is_at_service,
+        )
+        template = ChatRequest(
+            messages=(),
+            options=context.options,
+            response_schema=request.response_schema,
+            client_kwargs=run.client_kwargs,
+        )
+        return ModelLoop(
+            plan,
+            request.run_id,
+            template,
+            conversation,
+            ModelCaller(client, self.progress, self._sink, run, [m for m in middleware if m.kind == "chat"], limit_s),
+            ToolBatches(
+                run,
+                self.progress,
+                self._sink,
+                [m for m in middleware if m.kind == "function"],
+                plan.limits,
+                detailed_errors=plan.detailed_tool_errors,
+            ),
+            ToolChanges([one.tool for one in offered]),
+            self.progress,
+            self.steering,
+            self._sink,
+        )
+
+    def _offered(self, client: ChatClient) -> list[OfferedTool]:
+        """The tools of this run.
+
+        Raises:
+            CapabilityRequired: a tool asks for consent, which this build cannot ask for.
+        """
+        kept: list[OfferedTool] = []
+        for offered in self._context.tools:
+            tool = offered.tool
+            if tool.approval_mode == "always_require":
+                raise CapabilityRequired("approvals", f"tool {tool.name!r} with approvalMode 'always_require'")
+            if tool.hosted is not None and tool.hosted not in client.traits.hosted_tools:
+                self._sink.warn("toolNotOffered", f"{client.name} has no {tool.hosted}: tool {tool.name!r} is left out")
+                continue
+            kept.append(offered)
+        return kept
+
+    def _run_context(self, kwargs: JsonObject, client_kwargs: JsonObject) -> RunContext:
+        request = self._request
+        return RunContext(
+            run_id=request.run_id,
+            agent=self,
+            session=self._session if self._has_session else None,
+            input_messages=self._context.input_messages,
+            options=self._context.options,
+            kwargs=kwargs,
+            client_kwargs=client_kwargs,
+            properties=request.properties,
+            parent_run_id=request.parent_run_id,
+            depth=request.depth,
+        )
+
+    def _response(self) -> Response:
+        return Response(tuple(self.progress.messages), self.progress.text)
 
     async def _parse(self, schema: JsonObject) -> None:
         """Read the last text as a value."""
         progress = self.progress
-        said = (message.text for message in reversed(progress.messages) if message.role == "assistant")
+        said = (message.text for message in reversed(progress.answer) if message.role == "assistant")
         last = next((text for text in said if text.strip()), "")
         progress.value_error = "the run was stopped before its answer was read"
         progress.value, progress.value_error = await parse_value(last, schema)
-
-    async def _loop(self, client: ChatClient, messages: list[Message]) -> None:
-        """Call the model until it answers without calls. This build offers no tools: each call gets an error result."""
-        truncated = 0
-        for _ in range(self._max_turns()):
-            await self._join(await self.steering.take())
-            finish, calls = await self._call(client, [*messages, *self.progress.transcript])
-            if not calls and await self.steering.end_if_empty():
-                return
-            cut = bool(calls) and finish.reason == "length"
-            truncated += cut
-            if truncated > self._plan.truncated_call_rounds:
-                raise ModelBadStream("the model's tool calls were cut off by its output limit again and again")
-            if calls:
-                await self._answer(calls, cut=cut)
-        await self._join(await self.steering.end())
-        await self._finish_without_calls(client, [*messages, *self.progress.transcript])
-
-    def _max_turns(self) -> int:
-        return self._request.options.max_turns or self._plan.max_turns
-
-    async def _finish_without_calls(self, client: ChatClient, messages: Sequence[Message]) -> None:
-        await self._call(client, messages, keep_calls=False)
-        self.progress.stop_reason = "maxTurns"
-        if not (self.progress.messages and self.progress.messages[-1].text.strip()):
-            await self._complete(new_message_id(), (TextBlock(text=LIMIT_TEXT),))
-
-    async def _call(
-        self, client: ChatClient, messages: Sequence[Message], *, keep_calls: bool = True
-    ) -> tuple[Finished, tuple[FunctionCallBlock, ...]]:
-        """One model call, streamed; its message is stored before this returns."""
-        writer = MessageWriter(self.progress, self._sink)
-        calls: list[FunctionCallBlock] = []
-        finish: Finished | None = None
-        metered = MeteredClient(client, self.progress.meter)
-        async with aclosing(metered.stream(self._chat_request(messages))) as updates:
-            async for update in updates:
-                match update:
-                    case TextDelta(text):
-                        writer.text(text)
-                        if self._sink.congested:
-                            await self._sink.breathe()
-                    case ReasoningDelta(text):
-                        writer.reasoning(text)
-                        if self._sink.congested:
-                            await self._sink.breathe()
-                    case CallRequested(call):
-                        calls.append(call)
-                    case RetryNotice(message, attempt):
-                        data = {"kind": "modelRetry", "message": message, "willRetry": True, "attempt": attempt}
-                        await self._sink.commit(Draft("warning", data))
-                    case Finished():
-                        finish = update
-        if finish is None:
-            raise ModelBadStream("the model's answer ended without an ending")
-        kept = tuple(calls) if keep_calls else ()
-        self.progress.stop_reason = _STOP_REASONS[finish.reason]
-        await self._complete(writer.message_id, (*writer.blocks(), *kept))
-        return finish, kept
-
-    def _chat_request(self, messages: Sequence[Message]) -> ChatRequest:
-        texts = (
-            *self._plan.instructions,
-            *(instruction.text for instruction in self._context.instructions),
-            self._plan.options.instructions,
-            self._request.run_instructions,
-        )
-        return ChatRequest(
-            messages=messages,
-            instructions="\n".join(text for text in texts if text),
-            options=self._request.options,
-            response_schema=self._request.response_schema,
-            client_kwargs=self._request.client_kwargs,
-        )
-
-    async def _complete(self, message_id: str, content: tuple[Block, ...]) -> None:
-        """Store a whole assistant message; an empty one is none."""
-        if not content:
-            return
-        progress = self.progress
-        message = self._stamped("assistant", message_id, content)
-        drafts = [
-            Draft("reasoning.completed", {"messageId": message_id}, message)
-            for block in content
-            if isinstance(block, ReasoningBlock)
-        ]
-        progress.add(message)
-        progress.partial_id = None
-        progress.partial.clear()  # before the commit: a cancel in it must not leave the text behind twice
-        await self._sink.commit(*drafts, completed_draft(message))
-
-    async def _answer(self, calls: Sequence[FunctionCallBlock], *, cut: bool) -> None:
-        """Close calls that cannot be run, each with one result."""
-        most = self._plan.max_tool_calls
-        texts = [_refusal(call, cut=cut) for call in calls[:most]]
-        texts += [SURPLUS_TEXT.format(most=most)] * (len(calls) - len(texts))
-        results = tuple(
-            FunctionResultBlock(call_id=call.call_id, content=(TextBlock(text=text),), is_error=True)
-            for call, text in zip(calls, texts, strict=True)
-        )
-        message = self._stamped("tool", new_message_id(), results)
-        self.progress.add(message)
-        drafts = [
-            Draft(
-                "tool.completed",
-                {
-                    "callId": call.call_id,
-                    "name": call.name,
-                    "status": "failed",
-                    "content": [block.wire() for block in result.content],
-                    "durationMs": 0,
-                },
-            )
-            for call, result in zip(calls, results, strict=True)
-        ]
-        await self._sink.commit(*drafts, completed_draft(message))
-
-    def _stamped(self, role: Any, message_id: str, content: tuple[Block, ...]) -> Message:
-        return Message(
-            message_id=message_id,
-            role=role,
-            content=content,
-            author_name=self._plan.name if role == "assistant" else None,
-            source=Source(type="agent", source_id=self._plan.name),
-            run_id=self._request.run_id,
-            created_at=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-        )
-
-
-def completed_draft(message: Message) -> Draft:
-    """The event that tells of a whole message, and stores it."""
-    return Draft("message.completed", {"messageId": message.message_id, "role": message.role}, message)
-
-
-def _refusal(call: FunctionCallBlock, *, cut: bool) -> str:
-    return TRUNCATED_TEXT if cut else f'Error: Requested function "{call.name}" not found.'

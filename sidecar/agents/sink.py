@@ -4,7 +4,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.base import JsonObject
-from protocol.messages import Message, Source
+from protocol.messages import FunctionResultBlock, Message, Source
+
+
+@dataclass(frozen=True, slots=True)
+class CallNote:
+    """A tool call that was begun, kept until its result stands in the transcript."""
+
+    call_id: str
+    name: str
+    result: FunctionResultBlock | None = None
+    """`None`: it was begun, and what became of it is not known."""
+    open: bool = True
+    """False: the transcript has the result now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +29,10 @@ class Draft:
     message: Message | None = None
     """A message that is stored with the event and whose content belongs into it."""
     source: Source | None = None
+    calls: tuple[CallNote, ...] = ()
+    """Tool calls whose record is stored with the event."""
+    in_history: bool = True
+    """Whether the message belongs into the transcript."""
 
 
 class RunSink(Protocol):
@@ -30,8 +46,11 @@ class RunSink(Protocol):
         """Keep a durable event for the next `commit`."""
         ...
 
-    async def commit(self, *drafts: Draft) -> None:
-        """Store what was staged and these, then send them. Storage failures are kept for a later try."""
+    async def commit(self, *drafts: Draft) -> bool:
+        """Store what was staged and these, then send them; whether they are stored.
+
+        A storage failure is kept for a later try.
+        """
         ...
 
     @property

@@ -1,10 +1,9 @@
 """`getHistory`: a page of a session's transcript, with the source of every message."""
 
-from protocol.messages import Message
 from protocol.state import GetHistoryParams, GetHistoryResult
 from sidecar.errors import InvalidParams
 from sidecar.sessions.storage_errors import storage_error
-from sidecar.sessions.views import known_sources
+from sidecar.sessions.views import transcript_page
 from sidecar.stores.base import StoreError
 
 from .services import Call, Services
@@ -18,21 +17,18 @@ async def get_history(params: GetHistoryParams, call: Call, services: Services) 
     try:
         if session is None:
             await store.load(params.session_id)
-        page = await store.messages(
+        messages, end = await transcript_page(
+            store,
             params.session_id,
             after=after,
             limit=services.pages.items(params),
             max_bytes=services.pages.bytes,
             newest_first=params.order == "desc",
+            sources=None if params.sources is None else frozenset(params.sources),
         )
     except StoreError as error:
         raise storage_error(error, params.session_id) from error
-    messages = [Message.model_validate_json(row.body) for row in page.items]
-    if params.sources is not None:
-        wanted = set(params.sources)
-        messages = [message for message in messages if wanted.intersection(known_sources(message))]
-    cursor = str(page.items[-1].position) if page.next is not None else None
-    return GetHistoryResult(messages=tuple(messages), next_cursor=cursor)
+    return GetHistoryResult(messages=tuple(messages), next_cursor=None if end is None else str(end))
 
 
 def _position(cursor: str | None) -> int | None:

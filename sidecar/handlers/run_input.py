@@ -1,8 +1,9 @@
 """A run's input: from what a host sends to new messages of the conversation."""
 
+import binascii
 from collections.abc import Sequence
 
-from protocol.messages import Block, Message, text_message
+from protocol.messages import Block, MediaBlock, Message, ResourceBlock, text_message
 from protocol.runs import RunInput
 from sidecar.errors import InvalidParams
 
@@ -13,7 +14,7 @@ def input_messages(given: RunInput) -> tuple[Message, ...]:
     """A run's input as messages, not yet compared with the transcript.
 
     Raises:
-        InvalidParams: user input holds a block that only the sidecar makes.
+        InvalidParams: user input holds a block that only the sidecar makes, or media that are no base64.
     """
     if isinstance(given, str):
         return (text_message("user", given),)
@@ -22,9 +23,8 @@ def input_messages(given: RunInput) -> tuple[Message, ...]:
     if isinstance(given[0], Message):
         return tuple(message for message in given if isinstance(message, Message))
     blocks = tuple(block for block in given if not isinstance(block, Message))
-    message = Message(role="user", content=blocks)
-    _check(message, 0)
-    return (message,)
+    _check_blocks(blocks, "input")
+    return (Message(role="user", content=blocks),)
 
 
 def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> tuple[Message, ...]:
@@ -35,7 +35,7 @@ def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> 
 
     Raises:
         InvalidParams: what is left holds a message or a block that only the sidecar makes: a host cannot put words
-            into a model's mouth, nor answer a call that was not made.
+            into a model's mouth, nor answer a call that was not made. Or media in it are no base64.
     """
     start = _replayed(messages, transcript)
     known = {message.message_id for message in transcript}
@@ -69,11 +69,27 @@ def _check(message: Message, index: int) -> None:
     if message.role in ("assistant", "tool"):
         fault = {"path": f"{path}.role", "message": f"no {message.role} message can be given here"}
         raise InvalidParams("run.input takes user and system messages; the transcript is kept by the session", [fault])
-    for place, block in enumerate(message.content):
-        if _is_ours(block):
-            fault = {"path": f"{path}.content.{place}", "message": f"no recorded call or request for {block.type!r}"}
+    _check_blocks(message.content, f"{path}.content")
+
+
+def _check_blocks(blocks: Sequence[Block], path: str) -> None:
+    for place, block in enumerate(blocks):
+        if block.type in _NEVER_INPUT:
+            fault = {"path": f"{path}.{place}", "message": f"no recorded call or request for {block.type!r}"}
             raise InvalidParams("run.input holds a call, a result or an approval that nothing asked for", [fault])
+        if isinstance(block, MediaBlock) and not _is_base64(block.data):
+            raise _no_base64(f"{path}.{place}.data")
+        if isinstance(block, ResourceBlock) and not _is_base64(block.resource.blob or ""):
+            raise _no_base64(f"{path}.{place}.resource.blob")
 
 
-def _is_ours(block: Block) -> bool:
-    return block.type in _NEVER_INPUT
+def _is_base64(text: str) -> bool:
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_base64(path: str) -> InvalidParams:
+    return InvalidParams(f"{path}: no base64", [{"path": path, "message": "no base64"}])

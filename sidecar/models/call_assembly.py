@@ -9,14 +9,14 @@ fragment, no id at all, ids used before, arguments that are an object, or no JSO
 """
 
 import json
-import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from protocol.messages import FunctionCallBlock
 
-from .json_text import clean, parse_object
+from .call_blocks import CallBlocks
+from .json_text import parse_object
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class CallAssembly:
     def __init__(self, taken_ids: Collection[str] = ()) -> None:
         """`taken_ids`: ids of the conversation's earlier calls; a call that repeats one gets an id of ours."""
         self._calls: list[_Open] = []
-        self._taken = set(taken_ids)
+        self._blocks = CallBlocks(taken_ids)
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -56,7 +56,7 @@ class CallAssembly:
         Raises:
             ValueError: a call has no name.
         """
-        return [self._block(call) for call in self._calls]
+        return [self._blocks.make(call.call_id, call.name, "".join(call.parts)) for call in self._calls]
 
     def _add(self, fragment: dict[str, Any]) -> None:
         raw = fragment.get("function")
@@ -94,25 +94,6 @@ class CallAssembly:
     def _goes_on(call: _Open, call_id: str, name: str) -> bool:
         """Whether a named fragment at this call's index continues it: the name comes late, or is said again."""
         return not call.name or (not call_id and call.name == name and not call.is_whole)
-
-    def _block(self, call: _Open) -> FunctionCallBlock:
-        if not call.name:
-            raise ValueError("a tool call without a name")
-        text = "".join(call.parts)
-        arguments = parse_object(text)
-        return FunctionCallBlock(
-            call_id=self._fresh(call.call_id),
-            name=clean(call.name),
-            arguments=arguments if arguments is not None else {},
-            raw_arguments=None if arguments is not None else clean(text),
-        )
-
-    def _fresh(self, call_id: str) -> str:
-        call_id = clean(call_id)
-        if not call_id or call_id in self._taken:
-            call_id = f"call_{uuid.uuid4().hex[:24]}"
-        self._taken.add(call_id)
-        return call_id
 
 
 def _text(value: Any) -> str:

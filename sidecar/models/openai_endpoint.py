@@ -94,7 +94,8 @@ class OpenAIEndpoint:
         )
         if not self.is_openai:
             client.organization, client.project = config.organization, None
-        _ = client.chat.completions.with_streaming_response  # imported here, not on the loop
+        api = client.responses if config.type == "openai_responses" else client.chat.completions
+        _ = api.with_streaming_response  # imported here, not on the loop
         return client
 
     def _not_for_others(self) -> "dict[str, Omit]":

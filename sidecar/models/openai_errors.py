@@ -32,8 +32,16 @@ _TOO_LONG: Final = (
     "context_length_exceeded", "exceed_context_size", "context length", "context window", "context size",
     "prompt is too long", "too many tokens",
 )  # fmt: skip
-_FILTERED: Final = ("content_filter", "content_policy", "content management policy", "moderation_blocked")
+_FILTERED: Final = (
+    "content_filter", "content_policy", "content management policy", "moderation_blocked", "bio_policy",
+    "policy_violation",
+)  # fmt: skip
 _NO_MODEL: Final = ("model_not_found", "model not found", "does not exist", "unknown model", "no such model")
+_NOT_KEPT: Final = ("previous_response_not_found", "previous response with id", "conversation with id")
+_OF_THE_REQUEST: Final = (
+    "invalid_prompt", "invalid_request", "invalid_image", "invalid_base64_image", "image_too_", "model_not_found",
+)  # fmt: skip
+"""Inside a stream, where no status tells: sent again, it would fail again."""
 
 
 def error_of_status(
@@ -76,6 +84,8 @@ def _refused_request(status: int, words: str, says: str, model: str) -> SidecarE
         return ContextWindowExceeded(f"{says}: the request is longer than the model's context", **fields)
     if _any(_FILTERED, words):
         return ContentFiltered(f"{says}: the service refused to process the request", **fields)
+    if _any(_NOT_KEPT, words):
+        return ModelBadRequest(f"{says}: it does not keep the conversation that this call goes on from", **fields)
     if _any(_NO_MODEL, words) or (status == 404 and "model" in words):
         return ModelNotFound(
             f"{says}: it has no model {model!r}; listModels and the endpoint's own list name them", **fields
@@ -98,7 +108,9 @@ def _status_of(words: str) -> int:
         return 400
     if "rate_limit" in words or _any(_QUOTA, words):
         return 429
-    return 401 if "authentication" in words or "invalid_api_key" in words else 500
+    if "authentication" in words or "invalid_api_key" in words:
+        return 401
+    return 400 if _any(_NOT_KEPT + _OF_THE_REQUEST, words) else 500
 
 
 def error_of_connection(error: BaseException, endpoint: str, address: str) -> ModelError:

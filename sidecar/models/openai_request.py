@@ -1,19 +1,18 @@
-"""The body and headers of a chat completions request. Messages are `openai_content`'s.
+"""The body of a chat completions request. Messages are `openai_content`'s.
 
 Usage is asked for with `stream_options.include_usage`: OpenAI, vLLM, llama.cpp and Ollama send it then, and servers
 that do not know the option pass it over. For one that refuses it, `extraBody: {"stream_options": null}` leaves it out,
 as a null there does with any field: a refused request is never sent again in another shape.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final
 
 from protocol.agents import NamedToolChoice, RunOptions
 from protocol.base import JsonObject
 from providers.api.ports import ChatRequest, ToolSpec
-from sidecar.errors import InvalidParams
 
 from .openai_content import chat_messages
+from .openai_extras import with_extra_body
 from .structured_schema import qualifies_as_strict
 
 _OURS: Final = frozenset({"messages", "stream", "n"})
@@ -42,7 +41,7 @@ def chat_body(model: str, request: ChatRequest, *, is_openai: bool) -> JsonObjec
         body.update(_tools(request))
     if request.response_schema is not None:
         body["response_format"] = response_format(request.response_schema)
-    return _with_extra(body, request.client_kwargs.get("extraBody"))
+    return with_extra_body(body, request.client_kwargs, _OURS)
 
 
 def response_format(schema: JsonObject) -> JsonObject:
@@ -51,28 +50,6 @@ def response_format(schema: JsonObject) -> JsonObject:
     if qualifies_as_strict(schema):
         named["strict"] = True
     return {"type": "json_schema", "json_schema": named}
-
-
-def extra_headers(client_kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """`clientKwargs.extraHeaders`.
-
-    Raises:
-        InvalidParams: it is no object of strings.
-    """
-    given = client_kwargs.get("extraHeaders")
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InvalidParams("clientKwargs.extraHeaders must be an object of strings")
-    headers = cast(Mapping[Any, Any], given)
-    for name, value in headers.items():
-        if not (isinstance(name, str) and name.isascii() and isinstance(value, str) and _is_header_text(value)):
-            raise InvalidParams("clientKwargs.extraHeaders must be an object of strings that fit on one line")
-    return dict(headers)
-
-
-def _is_header_text(value: str) -> bool:
-    return value.isascii() and (value.isprintable() or not value)
 
 
 def _options(options: RunOptions, *, is_openai: bool) -> JsonObject:
@@ -103,15 +80,3 @@ def _tools(request: ChatRequest) -> JsonObject:
 def _tool(tool: ToolSpec) -> JsonObject:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
     return {"type": "function", "function": function}
-
-
-def _with_extra(body: JsonObject, extra: Any) -> JsonObject:
-    if extra is None:
-        return body
-    if not isinstance(extra, Mapping):
-        raise InvalidParams("clientKwargs.extraBody must be an object")
-    fields = cast(Mapping[str, Any], extra)
-    if taken := sorted(_OURS & fields.keys()):
-        raise InvalidParams(f"clientKwargs.extraBody may not set {', '.join(taken)}")
-    merged = body | dict(fields)
-    return {name: value for name, value in merged.items() if value is not None or name not in fields}

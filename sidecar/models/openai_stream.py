@@ -9,15 +9,13 @@ from typing import Any, Final, cast
 
 from protocol.messages import Usage
 from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
-from sidecar.errors import ModelBadStream
 
+from .answer_text import TextJoiner
 from .call_assembly import CallAssembly
-from .json_text import clean, has_surrogate, parse
+from .json_text import clean
+from .openai_body import BodyReader
 from .openai_errors import error_in_stream
-from .sse import EventTooLarge, SseParser
-
-MAX_BODY_BYTES: Final = 512 * 1024 * 1024
-"""Longest body of one answer, protocol overhead included."""
+from .openai_usage import read_usage
 
 _REASONS: Final[dict[str, FinishReason]] = {
     "stop": "stop",
@@ -30,33 +28,34 @@ _REASONS: Final[dict[str, FinishReason]] = {
 }
 """Endpoints invent others for a plain end."""
 
-_HIGH_SURROGATES: Final = ("\ud800", "\udbff")
-
 
 class AnswerReader:
     """One answer. Feed it the body's bytes as they come; what it returns does not depend on where they were cut."""
 
     def __init__(self, endpoint: str, taken_call_ids: Collection[str] = ()) -> None:
-        self.done = False
-        """`[DONE]` was read: nothing after it counts."""
-        self.is_alive = False
-        """Whether the last bytes were a sign of life; comments are none."""
         self._endpoint = endpoint
-        self._sse = SseParser()
-        self._document: list[bytes] | None = None
-        self._begun = False
-        self._size = 0
+        self._body = BodyReader(endpoint)
         self._calls = CallAssembly(taken_call_ids)
-        self._half = ""
+        self._joiner = TextJoiner()
         self._reason: FinishReason | None = None
         self._refused = False
         self._usage: Usage | None = None
         self._model: str | None = None
 
     @property
+    def done(self) -> bool:
+        """`[DONE]` was read: nothing after it counts."""
+        return self._body.done
+
+    @property
     def has_ended(self) -> bool:
         """A finish reason was read; at most the usage is missing."""
         return self._reason is not None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the last bytes were a sign of life; comments are none."""
+        return self._body.is_alive
 
     def feed(self, piece: bytes) -> Iterator[ChatUpdate]:
         """The updates that these bytes complete.
@@ -65,21 +64,8 @@ class AnswerReader:
             ModelError: the bytes hold an error of the endpoint, or are no answer (`ModelBadStream`); updates before it
                 in the same bytes come first.
         """
-        self._size += len(piece)
-        if self._size > MAX_BODY_BYTES:
-            raise self._bad(f"the answer is longer than {MAX_BODY_BYTES} bytes")
-        if not self._begun:
-            self._begin(piece)
-        if self._document is not None:
-            self._document.append(piece)
-            self.is_alive = bool(piece.strip())
-            return
-        try:
-            events = self._sse.feed(piece)
-        except EventTooLarge as error:
-            raise self._bad(str(error)) from None
-        self.is_alive = not self._sse.comment_only
-        yield from self._read(events)
+        for chunk in self._body.feed(piece):
+            yield from self._take(chunk, "delta")
 
     def finish(self) -> Iterator[ChatUpdate]:
         """The updates that are left when the body has ended; the last one is `Finished`.
@@ -87,13 +73,13 @@ class AnswerReader:
         Raises:
             ModelError: as `feed`; `ModelBadStream` where the answer is not complete.
         """
-        yield from self._read_document() if self._document is not None else self._read(self._sse.finish())
+        part = "message" if self._body.is_document else "delta"
+        for chunk in self._body.finish():
+            yield from self._take(chunk, part)
         if self._reason is None:
-            what = "ended before the answer was complete" if self._size else "was empty"
-            raise self._bad(f"the stream {what}")
-        if self._half:
-            self._half = ""
-            yield TextDelta("\ufffd")
+            raise self._body.incomplete()
+        if rest := self._joiner.finish():
+            yield TextDelta(rest)
         reason = "refusal" if self._refused and self._reason == "stop" else self._reason
         if reason != "contentFilter":  # a filtered answer's calls are not known to be whole
             yield from self._finished_calls()
@@ -102,60 +88,15 @@ class AnswerReader:
 
     def _finished_calls(self) -> list[ChatUpdate]:
         if self._reason == "toolCalls" and not self._calls:
-            raise self._bad("the answer announces tool calls and holds none")
+            raise self._body.bad("the answer announces tool calls and holds none")
         try:
             return [CallRequested(call) for call in self._calls.finish()]
         except ValueError as error:
-            raise self._bad(str(error)) from None
-
-    def _begin(self, piece: bytes) -> None:
-        """Tell a stream from a document by the first byte that says anything."""
-        first = piece.lstrip()[:1]
-        if not first:
-            return
-        self._begun = True
-        if first in b"{[":
-            self._document = []
-        elif first == b"<":
-            raise self._bad("the endpoint answered with a web page; check base_url (it usually ends in /v1)")
-
-    def _read(self, events: list[bytes]) -> Iterator[ChatUpdate]:
-        for data in events:
-            if self.done:
-                return
-            for chunk in self._chunks(data):
-                yield from self._take(chunk, "delta")
-
-    def _chunks(self, data: bytes) -> list[Any]:
-        try:
-            return [parse(data)]
-        except ValueError:
-            stripped = data.strip()
-        if stripped == b"[DONE]":
-            self.done = True
-            return []
-        if not stripped:
-            return []
-        chunks: list[Any] = []
-        for line in stripped.split(b"\n") if b"\n" in stripped else ():  # events that no blank line parts
-            if line.strip() == b"[DONE]":
-                self.done = True
-                return chunks
-            chunks.append(self._parse(line))
-        return chunks or [self._parse(stripped)]
-
-    def _parse(self, data: bytes) -> Any:
-        try:
-            return parse(data)
-        except ValueError:
-            raise self._bad("a part of the stream is no JSON") from None
-
-    def _read_document(self) -> list[ChatUpdate]:
-        return self._take(self._parse(b"".join(self._document or ())), "message")
+            raise self._body.bad(str(error)) from None
 
     def _take(self, chunk: Any, part: str) -> list[ChatUpdate]:
         if not isinstance(chunk, dict):
-            raise self._bad("a part of the stream is no object")
+            raise self._body.bad("a part of the stream is no object")
         fields = cast(dict[str, Any], chunk)
         if fields.get("error") or fields.get("object") == "error":
             raise error_in_stream(fields.get("error") or fields, self._endpoint)
@@ -192,38 +133,8 @@ class AnswerReader:
             self._calls.add(calls)
 
     def _text(self, content: Any) -> str:
-        """The text of a delta, or of a list of parts. Half of a surrogate pair waits for its other half."""
+        """The text of a delta, or of a list of parts."""
         if isinstance(content, list):
             parts = [cast(dict[str, Any], part) for part in cast(list[Any], content) if isinstance(part, dict)]
             content = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-        if not isinstance(content, str):
-            return ""
-        if self._half or has_surrogate(content):
-            content = self._half + content
-            self._half = content[-1] if _HIGH_SURROGATES[0] <= content[-1] <= _HIGH_SURROGATES[1] else ""
-            content = content.removesuffix(self._half) if self._half else content
-        return clean(content)
-
-    def _bad(self, what: str) -> ModelBadStream:
-        return ModelBadStream(f"endpoint {self._endpoint!r}: {what}")
-
-
-def read_usage(value: Any) -> Usage | None:
-    """Token counts in the endpoint's form; `None` if there are none."""
-    if not isinstance(value, dict):
-        return None
-    fields = cast(dict[str, Any], value)
-    given, made = _count(fields, "prompt_tokens"), _count(fields, "completion_tokens")
-    if given is None and made is None:
-        return None
-    return Usage(
-        input_tokens=given or 0,
-        output_tokens=made or 0,
-        cached_input_tokens=_count(fields.get("prompt_tokens_details"), "cached_tokens"),
-        reasoning_tokens=_count(fields.get("completion_tokens_details"), "reasoning_tokens"),
-    )
-
-
-def _count(fields: Any, name: str) -> int | None:
-    value = cast(dict[str, Any], fields).get(name) if isinstance(fields, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+        return self._joiner.add(content) if isinstance(content, str) else ""

@@ -11,13 +11,14 @@ from typing import Any, Final
 from protocol.agents import ModelInfo
 from providers.api.ports import ChatClient
 from sidecar.config.endpoints import EndpointConfig, EndpointType
-from sidecar.errors import CapabilityRequired, ModelNotFound, ModelUnavailable
+from sidecar.errors import ModelNotFound, ModelUnavailable
 from sidecar.models import embedded_files
 
 from .embedded import EmbeddedChat
 from .openai_chat import OpenAIChat
 from .openai_endpoint import OpenAIEndpoint
 from .openai_models import list_model_ids
+from .openai_responses import OpenAIResponses
 from .scripted import ScriptedChat
 
 EMBEDDED: Final = f"embedded:{embedded_files.MODEL_ID}"
@@ -55,7 +56,6 @@ class Models:
 
         Raises:
             ModelNotFound: there is no such endpoint.
-            CapabilityRequired: this build does not have that kind of endpoint.
         """
         client = self._clients.get(model)
         if client is None:
@@ -144,7 +144,7 @@ class Models:
         try:
             traits = self.get(name).traits
             facts = {"context_size": traits.context_size, "tools": traits.tools, "images": traits.images}
-        except (ModelNotFound, CapabilityRequired):  # it is named somewhere; whether it works, a run will tell
+        except ModelNotFound:  # it is named somewhere; whether it works, a run will tell
             pass
         return ModelInfo(model=name, endpoint=endpoint, default=True if name == default else None, **facts)
 
@@ -157,8 +157,7 @@ def _openai(models: Models, endpoint: str, config: EndpointConfig, model: str) -
 
 
 def _openai_responses(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:
-    del models, config
-    raise CapabilityRequired("openaiResponses", f"the model {endpoint}:{model}")
+    return OpenAIResponses(models.openai_endpoint(endpoint, config), model)
 
 
 def _embedded(models: Models, endpoint: str, config: EndpointConfig, model: str) -> ChatClient:

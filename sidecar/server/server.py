@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
-from protocol.methods import NOT_YET
+from protocol.methods import CANCEL_RUN, NOT_YET
 from protocol.runs import RunParams
 from sidecar.config.limits import Limits
 from sidecar.crash_points import reached
@@ -193,12 +193,14 @@ class Server:
         services = self._services
         if services is None:
             raise NotInitialized
-        if len(self._working) >= self._limits.max_in_flight:
-            raise Overloaded(f"{self._limits.max_in_flight} requests are unanswered already")
         if request.method == "shutdown":
             self._shutting_down = True
             self._start(_Pending(request.id, request.method), self._shutdown)
             return
+        # Whatever is in flight may be a run, and each of them can be cancelled.
+        most = self._limits.max_in_flight * (2 if request.method == CANCEL_RUN.name else 1)
+        if len(self._working) >= most:
+            raise Overloaded(f"{most} requests are unanswered already")
         binding = TABLE.get(request.method)
         if binding is None:
             self._admit_other(request)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pydantic_core import from_json, to_json
 
 from protocol.base import JsonObject
-from protocol.messages import Message
-from sidecar.agents.sink import Draft
-from sidecar.stores.base import Event, PutMessage, StoredEvent
+from protocol.messages import FunctionResultBlock, Message
+from sidecar.agents.sink import CallNote, Draft
+from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, StoredEvent
 
 
 def envelope(session_id: str, epoch: str, event: str, data: JsonObject, run_id: str | None, seq: int) -> JsonObject:
@@ -33,16 +33,48 @@ def event_row(draft: Draft, seq: int, time: str, run_id: str | None) -> Event:
     return Event(seq=seq, type=draft.type, time=time, data=to_json(draft.data), run_id=run_id, message_id=message_id)
 
 
-def message_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutMessage]:
+def draft_rows(drafts: Sequence[Draft], run_id: str | None) -> list[Put]:
+    """The writes that store what some events report."""
+    return [*_message_rows(drafts, run_id), *_call_rows(drafts, run_id)]
+
+
+def _message_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutMessage]:
     """The writes that store the messages of some events."""
-    found = {draft.message.message_id: draft.message for draft in drafts if draft.message is not None}
-    return [put_message(message, run_id) for message in found.values()]
+    found = {draft.message.message_id: draft for draft in drafts if draft.message is not None}
+    return [
+        put_message(draft.message, run_id, in_history=draft.in_history) for draft in found.values() if draft.message
+    ]
 
 
-def put_message(message: Message, run_id: str | None) -> PutMessage:
+def _call_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutCall]:
+    """The writes that store what is known of the tool calls of some events; of each call the last word counts."""
+    found = {note.call_id: note for draft in drafts for note in draft.calls}
+    return [
+        PutCall(call_id=f"{run_id}/{note.call_id}", run_id=str(run_id), body=_call_body(note), open=note.open)
+        for note in found.values()
+    ]
+
+
+def _call_body(note: CallNote) -> bytes:
+    result = note.result.wire() if note.result is not None else None
+    return to_json({"callId": note.call_id, "name": note.name, "result": result})
+
+
+def read_call(stored: CallRecord) -> CallNote:
+    """A tool call's record as it was stored."""
+    fields: JsonObject = from_json(stored.body)
+    result = fields["result"]
+    return CallNote(
+        fields["callId"],
+        fields["name"],
+        FunctionResultBlock.model_validate(result) if result is not None else None,
+    )
+
+
+def put_message(message: Message, run_id: str | None, *, in_history: bool = True) -> PutMessage:
     """The write that stores a message."""
     body = message.model_dump_json(by_alias=True, exclude_none=True).encode()
-    return PutMessage(message_id=row_key(message, run_id), run_id=run_id, body=body)
+    return PutMessage(message_id=row_key(message, run_id), run_id=run_id, body=body, in_history=in_history)
 
 
 def row_key(message: Message, run_id: str | None) -> str:

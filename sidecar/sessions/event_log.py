@@ -24,7 +24,7 @@ from sidecar.stores.base import (
     Unknown,
 )
 
-from .envelopes import envelope, event_row, message_rows, stored_envelope, whole
+from .envelopes import draft_rows, envelope, event_row, stored_envelope, whole
 from .ids import new_id, now
 from .outlet import Outlet
 
@@ -139,7 +139,7 @@ class EventLog:
                 epoch=self._lease.epoch,
                 expect_seq=first - 1,
                 events=events,
-                puts=(*message_rows(drafts, run_id), *(puts(last) if callable(puts) else puts)),
+                puts=(*draft_rows(drafts, run_id), *(puts(last) if callable(puts) else puts)),
                 prune_through=prune_through,
             )
             self._next_seq = last + 1

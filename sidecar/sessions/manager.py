@@ -1,4 +1,4 @@
-"""Creates, opens, closes and finds sessions. Runs nothing; knows no JSON-RPC."""
+"""Which sessions are open here: finds, opens, closes and deletes them. Runs nothing; `opening` is how one is made."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -6,26 +6,20 @@ from dataclasses import dataclass
 
 from protocol.agents import AgentSpec
 from protocol.sessions import CreateSessionParams, Recovered, WireWarning
-from providers.api.provider import Surroundings
-from sidecar.agents.catalog import ResolvedAgent
-from sidecar.agents.plan import AgentPlan, SessionSettings, make_plan
-from sidecar.agents.provider_types import provider_types
-from sidecar.agents.workspaces import Workspace, Workspaces
+from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SidecarError
 from sidecar.models.registry import Models
-from sidecar.stores.base import Exists, Lease, Missing, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
+from sidecar.stores.base import Lease, Missing, SessionStore, Snapshot, StoreError
 from sidecar.telemetry import LOGGER
 
 from .envelopes import put_message
-from .event_log import EventLog, is_lost
-from .ids import new_id
+from .event_log import is_lost
 from .open_session import OpenSession, initial_state
+from .opening import Opener, read_snapshot
 from .outlet import Outlet
-from .record import SessionRecord, copied_record, new_record, read_record
-from .recovery import repair
+from .record import copied_record, new_record, read_record
 from .storage_errors import storage_error
 from .store_access import StoreAccess
-from .transcript import Transcript
 from .transfer import Contents
 
 
@@ -41,21 +35,14 @@ class Opened:
 class SessionManager:
     """Every session that is open in this process, and the way to those that are stored."""
 
-    def __init__(
-        self,
-        stores: StoreAccess,
-        workspaces: Workspaces,
-        outlet: Outlet,
-        *,
-        cache_bytes: int,
-    ) -> None:
+    def __init__(self, stores: StoreAccess, workspaces: Workspaces, outlet: Outlet, *, cache_bytes: int) -> None:
         self.stores = stores
         self.workspaces = workspaces
         self.outlet = outlet
         self.default_cwd: str | None = None
         """Where a session works that names no folder."""
         self._open: dict[str, OpenSession] = {}
-        self._cache_bytes = cache_bytes
+        self._opener = Opener(workspaces, outlet, cache_bytes=cache_bytes)
 
     @property
     def open_sessions(self) -> list[OpenSession]:
@@ -92,10 +79,7 @@ class SessionManager:
         """
         open_here = self._open.get(session_id)
         store = open_here.store if open_here is not None else await self.stores.durable()
-        try:
-            return await store.load(session_id)
-        except StoreError as error:
-            raise storage_error(error, session_id) from error
+        return await read_snapshot(store, session_id)
 
     async def create(self, params: CreateSessionParams, payload_hash: str) -> Opened:
         """Make a session and open it; the same id and payload again give the same session.
@@ -106,18 +90,17 @@ class SessionManager:
         workspace = await self.workspaces.of(params.cwd or self.default_cwd)
         agent = workspace.catalog.resolve(params.agent)
         record = new_record(params, agent.name, self.default_cwd)
-        transcript_store = self.stores.ephemeral if params.ephemeral else await self.stores.durable()
+        store = self.stores.ephemeral if params.ephemeral else await self.stores.durable()
         if params.session_id is not None:
-            await self._refuse_namesake(params.session_id, transcript_store)
-        transcript = Transcript(transcript_store, record.session_id, self._cache_bytes)
-        plan = await self._plan(workspace, agent, record, transcript)
-        state = initial_state(params.state or {}, plan)
-        lease = await self._create(transcript_store, record, state, payload_hash)
+            await self._refuse_namesake(params.session_id, store)
+        prepared = await self._opener.prepare(record, workspace, agent, store)
+        state = initial_state(params.state or {}, prepared.plan)
+        lease = await self._opener.create(prepared, state, payload_hash)
         if params.session_id is not None:
-            snapshot = await self.snapshot_in(transcript_store, record.session_id)
+            snapshot = await read_snapshot(store, record.session_id)
             if read_record(snapshot).epoch != record.epoch:
-                return await self._retried(transcript_store, lease, snapshot)
-        session = self._admit(record, workspace, plan, transcript_store, lease, transcript, state)
+                return await self._retried(store, lease, snapshot)
+        session = self._admit(self._opener.open(prepared, lease, state))
         return Opened(session, warnings=workspace.warnings)
 
     async def create_from(
@@ -131,18 +114,16 @@ class SessionManager:
         """
         record = copied_record(contents.record, session_id, parent)
         store = self.stores.ephemeral if ephemeral else await self.stores.durable()
-        transcript = Transcript(store, record.session_id, self._cache_bytes)
-        workspace = await self.workspaces.of(record.cwd)
-        plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, transcript)
-        state = initial_state(contents.state, plan)
+        prepared = await self._opener.prepare_recorded(record, store)
+        state = initial_state(contents.state, prepared.plan)
         puts = [put_message(message, message.run_id) for message in contents.messages]
         try:
             if session_id is not None:
                 await self._refuse_namesake(session_id, store)
-            lease = await self._create(store, record, state, None, puts)
+            lease = await self._opener.create(prepared, state, None, puts)
         except IdempotencyConflict:
             raise SessionExists(record.session_id) from None
-        return self._admit(record, workspace, plan, store, lease, transcript, state)
+        return self._admit(self._opener.open(prepared, lease, state))
 
     @asynccontextmanager
     async def borrowed(self, session_id: str) -> AsyncGenerator[OpenSession, None]:
@@ -198,21 +179,7 @@ class SessionManager:
 
     async def create_one_off(self, agent: str | AgentSpec | None) -> OpenSession:
         """A throw-away session for one run: kept in memory, in no list, with no history."""
-        workspace = await self.workspaces.of(self.default_cwd)
-        resolved = workspace.catalog.resolve(agent)
-        record = new_record(CreateSessionParams(agent=agent), resolved.name, self.default_cwd)
-        store = self.stores.ephemeral
-        transcript = Transcript(store, record.session_id, self._cache_bytes)
-        plan = make_plan(
-            resolved,
-            SessionSettings(),
-            Surroundings(cwd=record.cwd),
-            limits=workspace.limits,
-            with_history=False,
-            plugins=await provider_types(resolved, (), workspace.plugins, workspace.file_of(resolved)),
-        )
-        lease = await self._create(store, record, {}, None)
-        return self._admit(record, workspace, plan, store, lease, transcript, {}, one_off=True)
+        return self._admit(await self._opener.one_off(agent, self.default_cwd, self.stores.ephemeral))
 
     async def resume(self, session_id: str) -> Opened:
         """Open a stored session here, repairing what a dead process left.
@@ -225,11 +192,11 @@ class SessionManager:
         session = self._open.get(session_id)
         if session is not None:
             if not session.lost:
-                await self._take_up(session)
+                await self._opener.take_up(session)
                 return Opened(session, warnings=session.workspace.warnings)
             await self._give_up(session)
         store = await self.stores.durable()
-        snapshot = await self.snapshot_in(store, session_id)
+        snapshot = await read_snapshot(store, session_id)
         record = read_record(snapshot)
         (await self.workspaces.of(record.cwd)).catalog.resolve(record.agent_wanted)
         try:
@@ -265,13 +232,6 @@ class SessionManager:
         if session is not None:
             await session.store.delete(session.log.lease)
 
-    async def snapshot_in(self, store: SessionStore, session_id: str) -> Snapshot:
-        """What one store holds of a session. Raises as `snapshot` does."""
-        try:
-            return await store.load(session_id)
-        except StoreError as error:
-            raise storage_error(error, session_id) from error
-
     async def _refuse_namesake(self, session_id: str, store: SessionStore) -> None:
         """An id names one session, ephemeral or stored.
 
@@ -291,37 +251,15 @@ class SessionManager:
             return Opened(session, warnings=session.workspace.warnings)
         return await self._open_stored(store, lease)
 
-    async def _take_up(self, session: OpenSession) -> None:
-        """Give an open session what its folder's configuration says by now."""
-        record = session.record
-        workspace = await self.workspaces.of(record.cwd)
-        if workspace is session.workspace:
-            return
-        plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, session.transcript)
-        if session.slot.holder is None:
-            session.workspace, session.plan = workspace, plan
-
     async def _open_stored(self, store: SessionStore, lease: Lease) -> Opened:
         try:
-            snapshot = await store.load(lease.session)
-            record = read_record(snapshot)
-            transcript = Transcript(store, record.session_id, self._cache_bytes)
-            workspace = await self.workspaces.of(record.cwd)
-            plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, transcript)
-            session = self._admit(record, workspace, plan, store, lease, transcript, snapshot.state)
-            recovered = await repair(store, session.log, snapshot)
-        except StoreError as error:
-            await self._release(store, lease)
-            raise storage_error(error, lease.session) from error
+            session, recovered = await self._opener.stored(store, lease, self._admit)
         except BaseException:
-            await self._release(store, lease)
+            self._open.pop(lease.session, None)
+            with suppress(StoreError):  # it is free at the end of this process at the latest
+                await store.release(lease)
             raise
-        return Opened(session, recovered, workspace.warnings)
-
-    async def _release(self, store: SessionStore, lease: Lease) -> None:
-        self._open.pop(lease.session, None)
-        with suppress(StoreError):  # it is free at the end of this process at the latest
-            await store.release(lease)
+        return Opened(session, recovered, session.workspace.warnings)
 
     async def _give_up(self, session: OpenSession) -> None:
         """Let go of a session. One that cannot be stored now stays open, so that nothing of it is lost.
@@ -348,47 +286,6 @@ class SessionManager:
         if session is not None:
             session.log.wake()
 
-    async def _create(
-        self,
-        store: SessionStore,
-        record: SessionRecord,
-        state: dict[str, bytes],
-        payload_hash: str | None,
-        messages: Sequence[PutMessage] = (),
-    ) -> Lease:
-        puts = (record.put(), *(PutState(key, value) for key, value in state.items()), *messages)
-        first = Unit(id=new_id("unit"), session=record.session_id, epoch=1, expect_seq=0, puts=puts)
-        try:
-            return await store.create(record.session_id, first, key=payload_hash)
-        except Exists:
-            raise IdempotencyConflict(f"session id {record.session_id!r}", session_id=record.session_id) from None
-        except StoreError as error:
-            raise storage_error(error, record.session_id) from error
-
-    async def _plan(
-        self, workspace: Workspace, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript
-    ) -> AgentPlan:
-        return make_plan(
-            agent,
-            SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
-            Surroundings(cwd=record.cwd, history=transcript),
-            limits=workspace.limits,
-            plugins=await provider_types(agent, record.context_providers, workspace.plugins, workspace.file_of(agent)),
-        )
-
-    def _admit(
-        self,
-        record: SessionRecord,
-        workspace: Workspace,
-        plan: AgentPlan,
-        store: SessionStore,
-        lease: Lease,
-        transcript: Transcript,
-        state: dict[str, bytes],
-        *,
-        one_off: bool = False,
-    ) -> OpenSession:
-        log = EventLog(store, lease, record.epoch, self.outlet)
-        session = OpenSession(record, workspace, plan, store, log, transcript, state, one_off=one_off)
-        self._open[record.session_id] = session
+    def _admit(self, session: OpenSession) -> OpenSession:
+        self._open[session.session_id] = session
         return session

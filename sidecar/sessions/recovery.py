@@ -5,15 +5,15 @@ from collections.abc import Collection, Sequence
 from pydantic import ValidationError
 
 from protocol.base import JsonObject
-from protocol.messages import Message
+from protocol.messages import FunctionResultBlock, Message
 from protocol.sessions import Recovered
-from sidecar.agents.runner import completed_draft
+from sidecar.agents.loop import completed_draft
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.stores.base import Damaged, SessionStore, Snapshot, StoredMessage
 from sidecar.stores.base import RunRecord as StoredRun
 
-from .envelopes import row_key
+from .envelopes import read_call, row_key
 from .event_log import EventLog
 from .ids import now
 from .open_calls import close_calls
@@ -24,7 +24,7 @@ PAGE_BYTES = 64 << 20
 
 
 async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Recovered | None:
-    """End what is unfinished as `interrupted`, and close its open calls.
+    """End what is unfinished as `interrupted`, and close its open calls. No call is ever made again.
 
     The input, whole messages and input that was taken in under way stay in the transcript.
 
@@ -37,7 +37,7 @@ async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Reco
         rows = await _rows(store, snapshot.session, run.run_id)
         messages = [Message.model_validate_json(row.body) for row in rows]
         drafts: list[Draft] = []
-        closing = close_calls(messages, "notRun")
+        closing = close_calls(messages, "unknown", _begun(snapshot, run.run_id))
         if closing is not None:
             messages.append(closing.message)
             drafts.extend(closing.drafts)
@@ -78,6 +78,12 @@ def not_joined(run: RunRecord, stored: Collection[str]) -> list[Message]:
 def interrupted(run: RunRecord) -> RunRecord:
     """A run that its process did not live to end."""
     return run.model_copy(update={"status": "interrupted", "stop_reason": "interrupted", "ended_at": now()})
+
+
+def _begun(snapshot: Snapshot, run_id: str) -> dict[str, FunctionResultBlock | None]:
+    """The calls of a run that were begun, with their results where they had ended."""
+    notes = (read_call(stored) for stored in snapshot.open_calls if stored.run_id == run_id)
+    return {note.call_id: note.result for note in notes}
 
 
 async def _rows(store: SessionStore, session_id: str, run_id: str) -> list[StoredMessage]:

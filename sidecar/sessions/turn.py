@@ -11,7 +11,9 @@ from protocol.base import JsonObject
 from protocol.messages import Message, Source
 from protocol.runs import RunResult
 from protocol.sessions import WireWarning
-from sidecar.agents.runner import Execution, ModelSource, RunRequest, completed_draft
+from sidecar.agents.loop import completed_draft
+from sidecar.agents.parts import BoundMiddleware
+from sidecar.agents.runner import Execution, ModelSource, RunRequest
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
@@ -48,6 +50,9 @@ class TurnRequest:
     payload_hash: str
     response_schema: JsonObject | None = None
     client_kwargs: JsonObject | None = None
+    kwargs: JsonObject | None = None
+    """`functionInvocationKwargs`."""
+    middleware: tuple[BoundMiddleware, ...] = ()
     timeout_ms: int | None = None
     stream: bool = True
     properties: JsonObject | None = None
@@ -63,7 +68,8 @@ class TurnRequest:
     @property
     def may_join(self) -> bool:
         """It is input and nothing else: options, documents and a format are of a run of their own."""
-        return not self.context_messages and self.response_schema is None and self.options == RunOptions()
+        own = self.context_messages or self.response_schema is not None or self.middleware or self.kwargs
+        return not own and self.options == RunOptions()
 
 
 class Turn:
@@ -106,6 +112,9 @@ class Turn:
                 run_instructions=request.options.instructions,
                 response_schema=request.response_schema,
                 client_kwargs=request.client_kwargs or {},
+                kwargs=request.kwargs or {},
+                middleware=request.middleware,
+                is_streaming=request.stream,
                 context_messages=request.context_messages,
                 properties=request.properties or {},
             ),
@@ -284,22 +293,27 @@ class Turn:
         late = await self._execution.steering.end()
         async with session.changing:
             reached("run.end.before")
-            run = await self._store_all(end, () if end.status == "failed" else late)
+            run = await self._store_all(end, () if self._is_dropped(end) else late)
             reached("run.end.after")
         if end.error is not None:
             raise end.error
         return run_result(
             run.model_copy(update={"last_seq": session.log.seq, "warnings": tuple(self._sink.warnings)}),
             session.session_id,
-            tuple(self._execution.progress.messages),
+            tuple(self._execution.progress.answer),
         )
+
+    def _is_dropped(self, end: End) -> bool:
+        """Whether nothing of the run stays: it failed before it had done anything."""
+        return end.status == "failed" and not self._execution.progress.acted
 
     async def _store_all(self, end: End, late: Sequence[Message]) -> RunRecord:
         """The end, the state, and the input that came too late for a model call."""
         session, progress = self._session, self._execution.progress
-        dropped = end.status == "failed"
+        dropped = self._is_dropped(end)
         changes = [] if dropped else self._state_changes()
-        closing = None if dropped else close_calls(progress.transcript, "cancelled")
+        is_left_open = dropped or end.stop_reason == "inputRequired"
+        closing = None if is_left_open else close_calls(progress.transcript, "cancelled", progress.batch)
         if closing is not None:
             progress.add(closing.message)
         before = session.record
@@ -308,6 +322,7 @@ class Turn:
                 "updated_at": now(),
                 "usage": before.usage + progress.meter.usage,
                 "revision": before.revision + bool(changes),
+                "service_session_id": progress.conversation_id or before.service_session_id,
             }
         )
         run = self._ended_record(end)
@@ -345,8 +360,8 @@ class Turn:
         self._mirror.end(end.status)
 
     def _state_changes(self) -> list[PutState]:
-        state = dict(self._working.state)
-        for key, value in self._working.state.items():
+        state = self._working.snapshot()
+        for key, value in list(state.items()):
             try:
                 state_bytes(key, value)
             except ValueError as error:

@@ -60,7 +60,7 @@ def ended_record(
             "status": end.status,
             "stop_reason": end.stop_reason,
             "ended_at": now(),
-            "message_ids": tuple(str(message.message_id) for message in progress.messages),
+            "message_ids": tuple(str(message.message_id) for message in progress.answer),
             "partial": _partial(progress, agent, record.run_id) if end.status != "completed" else None,
             "value": {"value": progress.value} if has_value else None,
             "value_error": progress.value_error,

@@ -50,19 +50,20 @@ class TurnSink:
         if not self._closed:
             self._staged.append(draft)
 
-    async def commit(self, *drafts: Draft) -> None:
-        """Store what was staged and these, and send them. A cancelled caller does not cut a commit in half.
+    async def commit(self, *drafts: Draft) -> bool:
+        """Store what was staged and these, and send them; whether they are stored.
+
+        A cancelled caller does not cut a commit in half.
 
         Raises:
             OwnershipLost: the session cannot be written to any more.
         """
         if self._closed:
-            return
+            return False
         due = [*self.take(), *drafts]
-        if due:
-            await asyncio.shield(self._commit(due))
+        return await asyncio.shield(self._commit(due)) if due else self.storage_error is None
 
-    async def _commit(self, drafts: list[Draft]) -> None:
+    async def _commit(self, drafts: list[Draft]) -> bool:
         try:
             await self._log.append(drafts, run_id=self._run_id)
             self.storage_error = None
@@ -71,6 +72,7 @@ class TurnSink:
                 raise OwnershipLost(self._log.lease.session) from error
             LOGGER.warning("run %s: not stored yet: %s", self._run_id, error)
             self.storage_error = error
+        return self.storage_error is None
 
     @property
     def congested(self) -> bool:

@@ -1,6 +1,7 @@
 """What `getState`, `listSessions` and the answers of runs show of sessions, open here or only stored. Reads only."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from pydantic_core import from_json
@@ -10,10 +11,10 @@ from protocol.messages import Message
 from protocol.runs import RunResult
 from protocol.sessions import SessionInfo
 from protocol.state import ProviderState, RunState
+from sidecar.agents.binding import merge_entries, source_id_of
 from sidecar.agents.pipeline import HookStats
-from sidecar.agents.plan import merge_entries, source_id_of
 from sidecar.errors import RunNotFound, StoredFailure
-from sidecar.stores.base import SessionRow, SessionStore, Snapshot
+from sidecar.stores.base import Page, SessionRow, SessionStore, Snapshot, StoredMessage
 
 from .open_session import OpenSession, session_info
 from .record import RunRecord, SessionRecord, read_record
@@ -22,6 +23,8 @@ from .run_results import run_result
 
 OUTPUT_PAGE = 1_000
 OUTPUT_PAGE_BYTES = 64 << 20
+SCANNED_PAGE = 200
+"""Messages that are looked through at a time for those of a source."""
 
 
 def stored_info(row: SessionRow) -> SessionInfo:
@@ -157,6 +160,64 @@ async def run_output(store: SessionStore, session_id: str, run: RunRecord) -> tu
             break
         after = page.items[-1].position
     return tuple(found)
+
+
+async def transcript_page(
+    store: SessionStore,
+    session_id: str,
+    *,
+    after: int | None,
+    limit: int,
+    max_bytes: int,
+    newest_first: bool,
+    sources: frozenset[str] | None,
+) -> tuple[Sequence[Message], int | None]:
+    """A page of the transcript, and the position that the next one begins after; `None` at the end.
+
+    Args:
+        store: Where the session is.
+        session_id: Whose transcript it is.
+        after: The position of the last message of the page before.
+        limit: The most messages.
+        max_bytes: What all of them may have; one message is given however long it is.
+        newest_first: Whether to go backward.
+        sources: The types and ids of the sources that are wanted; `None` wants all. The page is filled with messages
+            of these, however many others stand between them.
+
+    Raises:
+        StoreError: it could not be read.
+    """
+    read = partial(store.messages, session_id, max_bytes=max_bytes, newest_first=newest_first)
+    if sources is not None:
+        return await _page_of(sources, read, after, limit, max_bytes)
+    page = await read(after=after, limit=limit)
+    messages = [Message.model_validate_json(row.body) for row in page.items]
+    return messages, page.items[-1].position if page.next is not None else None
+
+
+async def _page_of(
+    sources: frozenset[str],
+    read: Callable[..., Awaitable[Page[StoredMessage]]],
+    after: int | None,
+    limit: int,
+    max_bytes: int,
+) -> tuple[Sequence[Message], int | None]:
+    found: list[Message] = []
+    last, length = after, 0
+    while True:
+        page = await read(after=after, limit=SCANNED_PAGE)
+        for row in page.items:
+            message = Message.model_validate_json(row.body)
+            if sources.isdisjoint(known_sources(message)):
+                continue
+            length += len(row.body)
+            if found and (len(found) >= limit or length > max_bytes):
+                return found, last
+            found.append(message)
+            last = row.position
+        if page.next is None:
+            return found, None
+        after = page.items[-1].position
 
 
 async def stored_result(store: SessionStore, session_id: str, run_id: str) -> RunResult:

@@ -6,12 +6,18 @@ from typing import Any, Literal
 
 from protocol.agents import AgentSpec, ProviderEntry, RunOptions
 from protocol.messages import Message, Source, text_message
+from providers.api.context import OfferedTool
+from providers.api.middleware import Middleware, kind_of, name_of
 from providers.api.provider import ContextProvider, Surroundings
 from providers.api.session import Session
+from providers.api.tool import FunctionTool
+from sidecar.agents.binding import BoundProvider
 from sidecar.agents.catalog import ResolvedAgent
+from sidecar.agents.parts import BoundMiddleware, Parts
 from sidecar.agents.pipeline import HookStats
-from sidecar.agents.plan import AgentPlan, BoundProvider, SessionSettings, make_plan
+from sidecar.agents.plan import DEFAULT_LIMITS, AgentPlan, SessionSettings, make_plan
 from sidecar.agents.runner import Execution, RunRequest
+from sidecar.config.limits import Limits
 from tests.bench.fake_client import FakeClient, FakeModels
 from tests.bench.fake_sink import FakeSink
 
@@ -36,12 +42,25 @@ def bound(provider: ContextProvider, **fields: Any) -> BoundProvider:
     return replace(whole, **fields)
 
 
-def plan_of(*entries: dict[str, Any], session: Sequence[dict[str, Any]] = (), **spec: Any) -> AgentPlan:
+def plan_of(
+    *entries: dict[str, Any],
+    session: Sequence[dict[str, Any]] = (),
+    limits: Limits = DEFAULT_LIMITS,
+    tools: Sequence[FunctionTool] = (),
+    middleware: Sequence[Middleware] = (),
+    **spec: Any,
+) -> AgentPlan:
     """An agent's plan from entries as a host writes them; no history is added."""
     agent = AgentSpec.model_validate({"contextProviders": list(entries), **spec})
     added = tuple(ProviderEntry.model_validate(entry) for entry in session)
     settings = SessionSettings(context_providers=added)
-    return make_plan(ResolvedAgent("tester", agent), settings, Surroundings(), with_history=False)
+    parts = Parts(
+        tools=tuple(OfferedTool(tool, Source(type="agent", source_id="tester")) for tool in tools),
+        middleware=tuple(BoundMiddleware(name_of(each), kind_of(each), each) for each in middleware),
+    )
+    return make_plan(
+        ResolvedAgent("tester", agent), settings, Surroundings(), with_history=False, limits=limits, parts=parts
+    )
 
 
 @dataclass

@@ -16,6 +16,7 @@ class FakeSink:
     warnings: list[tuple[str, str, str | None]] = field(default_factory=list)
     staged: list[Draft] = field(default_factory=list)
     breaths: int = 0
+    can_store: bool = True
 
     def ephemeral(self, event: str, data: dict[str, Any]) -> None:
         assert event in EPHEMERAL
@@ -25,13 +26,14 @@ class FakeSink:
         assert draft.type not in EPHEMERAL
         self.staged.append(draft)
 
-    async def commit(self, *drafts: Draft) -> None:
+    async def commit(self, *drafts: Draft) -> bool:
         due = [*self.staged, *drafts]
         self.staged = []
         if due:
             self.commits.append(due)
         for draft in due:
             self._take(draft.type, self._whole(draft))
+        return self.can_store
 
     congested = True  # so that every piece is followed by a `breathe`
 

@@ -12,7 +12,7 @@ from sidecar.config.endpoints import EndpointConfig
 from sidecar.config.limits import Limits
 from sidecar.config.unavailable import UNAVAILABLE
 from tests.bench.fake_model import FakeModel, Stall, T
-from tests.bench.host import FakeHost, RpcError
+from tests.bench.host import FakeHost, HostRun, RpcError
 from tests.bench.limited import limited
 
 TESTS: Final = Path(__file__).parents[1]
@@ -233,6 +233,28 @@ async def test_requests_over_the_number_in_flight_are_refused_until_one_is_answe
     assert (await runs[0].result())["status"] == "cancelled"
     assert await sessions[1].cancel() == "cancelling"
     assert (await runs[1].result())["status"] == "cancelled"
+
+
+async def test_a_full_sidecar_can_be_told_to_stop_a_run_and_to_shut_down(
+    start_host: Start, model: FakeModel, tmp_path: Path
+) -> None:
+    host: FakeHost = await start_host(args=limited(tmp_path, max_in_flight=2), env=model.environment)
+    sessions = [await host.create_session() for _ in range(2)]
+    model.otherwise(lambda _: [T("a"), Stall()])
+
+    async def full() -> list[HostRun]:
+        runs = [session.start("go") for session in sessions]
+        for run in runs:
+            await run.text_contains("a")
+        assert (await host.refusal("getState")).kind == "overloaded"
+        return runs
+
+    for run in await full():
+        assert await run.session.cancel(runId=run.id) == "cancelling"
+        assert (await run.result())["status"] == "cancelled"
+    runs = await full()
+    assert await host.request("shutdown") is None
+    assert [(await run.result())["status"] for run in runs] == ["interrupted"] * 2
 
 
 async def test_runs_over_the_queue_of_a_session_are_refused(

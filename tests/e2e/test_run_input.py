@@ -98,6 +98,32 @@ async def test_words_are_not_put_into_the_model_s_mouth(start_host: Any, model: 
     assert len(model.requests) == 1
 
 
+def media(kind: str, data: str) -> Message:
+    """A block that holds something in base64."""
+    if kind == "resource":
+        return {"type": kind, "resource": {"uri": "file:///a", "blob": data}}
+    return {"type": kind, "data": data, "mimeType": "a/b"}
+
+
+@pytest.mark.parametrize(("kind", "field"), [("image", "data"), ("audio", "data"), ("resource", "resource.blob")])
+async def test_media_that_are_no_base64_are_refused_with_their_place(host: FakeHost, kind: str, field: str) -> None:
+    session = await host.create_session(model="scripted:echo")
+    good = [{"type": "text", "text": "look"}, media(kind, "aGk=")]
+
+    for data in ("a word!", "aGk", "aGk=aGk=", "a-_=", "aG\nk=", "äGk="):
+        blocks = [*good, media(kind, data)]
+        for given, path in (
+            (blocks, f"input.2.{field}"),
+            ([QUESTION, {"role": "user", "content": blocks}], f"input.1.content.2.{field}"),
+        ):
+            refused = await host.refusal("run", {"sessionId": session.id, "input": given, "runId": "r"})
+            assert (refused.code, refused.kind) == (-32602, "invalidParams"), data
+            assert [fault["path"] for fault in refused.data["errors"]] == [path]
+            assert data not in str(refused.data) + refused.message, "what was sent is never repeated"
+    assert session.events() == []
+    assert (await session.run(good, runId="r"))["status"] == "completed"
+
+
 @pytest.mark.parametrize("given", ["", [], [{"type": "text", "text": ""}], [{"role": "user", "content": ""}]])
 async def test_blank_input_is_legal(host: FakeHost, given: Any) -> None:
     session = await host.create_session(model="scripted:echo")

@@ -11,7 +11,7 @@ import pytest_asyncio
 from protocol.messages import text_message
 from providers.api.ports import ChatRequest, ask
 from sidecar.config.endpoints import BUILT_IN, EndpointConfig
-from sidecar.errors import CapabilityRequired, ModelAuth, ModelNotFound, ModelUnavailable
+from sidecar.errors import ModelAuth, ModelNotFound, ModelUnavailable
 from sidecar.models import embedded_files
 from sidecar.models.registry import EMBEDDED, Models
 from tests.bench.fake_model import EOF, FakeModel, Raw, Reply
@@ -50,12 +50,6 @@ async def test_a_configured_endpoint_is_reached_under_its_name(model: FakeModel)
 def test_a_name_that_means_nothing_lists_the_endpoints(name: str) -> None:
     with pytest.raises(ModelNotFound, match="embedded, openai, openai-responses, scripted"):
         Models(BUILT_IN, environ={}).get(name)
-
-
-def test_responses_are_refused_by_the_name_of_the_feature() -> None:
-    with pytest.raises(CapabilityRequired) as caught:
-        Models(BUILT_IN, environ={}).get("openai-responses:gpt-5")
-    assert caught.value.fields["feature"] == "openaiResponses"
 
 
 async def test_embedded_models_without_their_runtime_say_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

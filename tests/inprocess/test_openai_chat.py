@@ -29,8 +29,8 @@ from providers.api.ports import (
 )
 from sidecar.config.endpoints import EndpointConfig
 from sidecar.errors import InvalidParams
+from sidecar.models.call_pairs import UnpairedCallsError
 from sidecar.models.openai_chat import OpenAIChat
-from sidecar.models.openai_content import UnpairedCallsError
 from sidecar.models.openai_endpoint import OpenAIEndpoint
 from tests.bench.fake_model import CUT, DONE, EOF, TC, Chunk, F, FakeModel, Ping, Raw, Reply, Stall, T, Think
 

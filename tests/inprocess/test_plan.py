@@ -102,7 +102,7 @@ def test_entries_override_the_type_s_policy_place_and_limit() -> None:
 def test_the_limits_of_tool_calls_come_from_the_configuration() -> None:
     made = plan(limits=Limits(max_tool_calls=3, truncated_call_rounds=5))
 
-    assert (made.max_tool_calls, made.truncated_call_rounds) == (3, 5)
+    assert (made.limits.max_tool_calls, made.limits.truncated_call_rounds) == (3, 5)
 
 
 def test_the_number_of_model_calls_comes_from_options_then_agent_then_the_limits() -> None:
@@ -153,14 +153,14 @@ def test_two_histories_of_one_id_are_not_called_added() -> None:
     ("entry", "named"),
     [
         ({"type": "static_mesages", "sourceId": "x"}, "did you mean 'static_messages'?"),
-        ({"type": "zzz"}, "the types are history"),
+        ({"type": "zzz"}, "the types are file_history"),
         ({"type": "static_messages", "config": {"mesages": []}}, "did you mean 'messages'?"),
         ({"type": "static_messages", "config": {**config("x"), "zzz": 1}}, "valid keys: messages"),
         ({"type": "static_messages"}, "config.messages"),
         ({"type": "static_messages", "config": {"messages": []}}, "config.messages"),
         ({"type": "static_messages", "config": {"messages": [{"role": "boss", "content": ""}]}}, "messages.0.role"),
         ({"type": "instructions", "config": {"files": ["../secret"]}}, "'../secret' is no plain file name"),
-        ({"type": "history", "config": {"loadMessages": False}}, "config.loadMessages"),
+        ({"type": "history", "config": {"loadMessages": "no"}}, "config.loadMessages"),
     ],
 )
 def test_a_faulty_entry_is_refused_by_name(entry: Entry, named: str) -> None:
@@ -178,12 +178,6 @@ def test_a_type_of_a_later_version_is_refused_as_a_missing_feature(kind: str) ->
 
     assert kind in refused.value.message
     assert kind not in REGISTRY
-
-
-def test_independent_providers_are_refused_as_a_missing_feature() -> None:
-    with pytest.raises(CapabilityRequired, match="independent"):
-        plan(note("a", independent=True))
-    plan(note("a", independent=False))
 
 
 def test_a_provider_s_state_must_be_an_object() -> None:

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-from pydantic import ValidationError
-
 from protocol.agents import RunOptions
 from protocol.messages import Message, Source, text_message
 from providers.api.context import Response, SessionContext
-from providers.api.provider import ContextProvider, HistoryProvider, Surroundings
+from providers.api.history import HistoryProvider
+from providers.api.provider import ContextProvider, Surroundings
 from providers.api.session import Session
-from providers.history import HistoryConfig, TranscriptHistory
+from providers.history import TranscriptHistory, TranscriptHistoryConfig
 from tests.bench.agent_run import AgentRun, plan_of, user
 from tests.bench.fake_client import FakeClient, says
 from tests.bench.providers import Hook, Log, Recorder, adds
@@ -158,14 +156,9 @@ async def test_nothing_said_is_nothing_saved() -> None:
 
 
 async def test_the_transcript_is_empty_in_a_run_without_a_session() -> None:
-    history = TranscriptHistory("h", HistoryConfig(), Surroundings(history=None))
+    history = TranscriptHistory("h", TranscriptHistoryConfig(), Surroundings(history=None))
 
     assert list(await history.get_messages("s", state={})) == []
-
-
-def test_the_default_history_always_loads() -> None:
-    with pytest.raises(ValidationError):
-        HistoryConfig.model_validate({"load_messages": False})
 
 
 async def test_static_messages_stand_before_the_input_of_every_run() -> None:

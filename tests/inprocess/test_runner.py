@@ -1,7 +1,6 @@
 """The run loop without a store or a wire: model calls, tool calls that cannot be run, limits, output, usage."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +8,10 @@ import pytest
 from protocol.agents import RunOptions
 from protocol.messages import FunctionCallBlock, FunctionResultBlock, Message, ReasoningBlock, TextBlock, Usage
 from providers.api.ports import Finished, ReasoningDelta, RetryNotice, TextDelta
-from sidecar.agents.runner import LIMIT_TEXT, SURPLUS_TEXT, TRUNCATED_TEXT
+from sidecar.agents.loop import LIMIT_TEXT
 from sidecar.agents.structured import response_schema
+from sidecar.agents.tool_batch import SURPLUS_TEXT, TRUNCATED_TEXT
+from sidecar.config.limits import Limits
 from sidecar.errors import InvalidParams, ModelBadStream, ModelUnavailable
 from tests.bench.agent_run import AgentRun, plan_of
 from tests.bench.fake_client import FakeClient, Hang, Step, calls, gives, says
@@ -212,8 +213,8 @@ async def test_a_truncated_call_that_comes_whole_the_next_time_is_no_failure() -
 
 async def test_how_many_rounds_of_truncated_calls_are_borne_is_the_plan_s() -> None:
     cut = calls("write", reason="length")
-    none = AgentRun(FakeClient(cut), plan=replace(plan_of(), truncated_call_rounds=0))
-    three = AgentRun(FakeClient(cut, cut, cut, says("ok")), plan=replace(plan_of(), truncated_call_rounds=3))
+    none = AgentRun(FakeClient(cut), plan=plan_of(limits=Limits(truncated_call_rounds=0)))
+    three = AgentRun(FakeClient(cut, cut, cut, says("ok")), plan=plan_of(limits=Limits(truncated_call_rounds=3)))
 
     with pytest.raises(ModelBadStream, match="cut off"):
         await none.execution("go").run()
@@ -221,7 +222,7 @@ async def test_how_many_rounds_of_truncated_calls_are_borne_is_the_plan_s() -> N
 
 
 async def test_calls_beyond_the_limit_of_one_answer_get_a_result_that_says_so() -> None:
-    plan = replace(plan_of(), max_tool_calls=2)
+    plan = plan_of(limits=Limits(max_tool_calls=2))
     run = AgentRun(FakeClient(calls("a", "b"), calls("c", "d", "e"), says("ok")), plan=plan)
 
     execution = await run.say("go")

@@ -1,0 +1,126 @@
+"""What each model call of a run sees: context, input and what was said; or only what a service does not have yet.
+
+Three ways, by who keeps the conversation: the run itself (the default), the model's service (only new messages are
+sent), or a history that is fed and saved around every single call (`perServiceCallHistory`).
+"""
+
+from collections.abc import Sequence
+
+from protocol.messages import Message
+from providers.api.context import SessionContext
+from providers.api.history import HistoryProvider
+from providers.api.session import Session
+from sidecar.errors import ConfigInvalid, ProviderFailed
+
+from .binding import BoundProvider
+from .output import Progress
+from .pipeline import Pipeline
+
+
+class RunConversation:
+    """The conversation of one run."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        context: SessionContext,
+        session: Session,
+        progress: Progress,
+        instructions: tuple[Sequence[str], Sequence[str | None]],
+        histories: Sequence[BoundProvider],
+        *,
+        is_at_service: bool,
+    ) -> None:
+        """Nothing is loaded yet.
+
+        Args:
+            pipeline: Puts context around the input.
+            context: What providers have added.
+            session: Where histories keep their state.
+            progress: What was said so far.
+            instructions: What stands before and behind the providers' instructions.
+            histories: Those that are fed and saved around each call.
+            is_at_service: The model's service is asked to keep the conversation.
+        """
+        self._pipeline = pipeline
+        self._context = context
+        self._session = session
+        self._progress = progress
+        self._before, self._behind = instructions
+        self._histories = histories
+        self._is_at_service = is_at_service
+        self._unsaved: list[Message] = list(context.input_messages)
+        self._known_at_service = False
+        self._known = 0
+        """How much of what was said the histories, or the service, have."""
+
+    def instructions(self) -> str:
+        """The agent's, the providers' and the run's, one below the other."""
+        texts = (*self._before, *(instruction.text for instruction in self._context.instructions), *self._behind)
+        return "\n".join(text for text in texts if text)
+
+    async def messages(self) -> Sequence[Message]:
+        """What the next call sees.
+
+        Raises:
+            ProviderFailed: a history could not be loaded.
+        """
+        said = self._progress.transcript
+        if self._known_at_service:
+            return said[self._known :]
+        if not self._histories:
+            return [*self._pipeline.messages(), *said]
+        for bound in self._histories:
+            await self._load(bound)
+        around = self._pipeline.messages()
+        if self._known:  # the input was saved with an earlier call, and comes out of the history now
+            given = set(map(id, self._context.input_messages))
+            around = [message for message in around if id(message) not in given]
+        return [*around, *said[self._known :]]
+
+    def join(self, messages: Sequence[Message]) -> None:
+        """Input of the host's came meanwhile."""
+        self._context.input_messages += tuple(messages)
+        self._unsaved.extend(messages)
+
+    async def answered(self, answer: Message | None, conversation_id: str | None) -> None:
+        """A call has its answer: save it, or note that the service has it.
+
+        Raises:
+            ConfigInvalid: the service keeps the conversation, although the histories here were to.
+            ProviderFailed: a history could not be saved.
+        """
+        said = self._progress.transcript
+        if conversation_id is not None:
+            if self._histories and not self._is_at_service:
+                raise ConfigInvalid(
+                    "perServiceCallHistory keeps the history here, but the model's service has kept the conversation"
+                    " too; set options.store to false, or leave out perServiceCallHistory",
+                    key="perServiceCallHistory",
+                )
+            self._known_at_service, self._known = True, len(said)
+        if self._histories:
+            outputs = (answer,) if answer is not None else ()
+            news = [message for message in said[self._known :] if message is not answer and message.role == "tool"]
+            for bound in self._histories:
+                await self._save(bound, (*self._unsaved, *news), outputs)
+            self._known = len(said)
+            self._unsaved.clear()
+
+    async def _load(self, bound: BoundProvider) -> None:
+        history = bound.provider
+        if not isinstance(history, HistoryProvider) or not history.load_messages or self._is_at_service:
+            return
+        try:
+            await history.load(self._context, self._session.state_of(bound.state_key))
+        except Exception as error:
+            raise ProviderFailed(bound.source_id, "beforeRun", type(error).__name__) from error
+
+    async def _save(self, bound: BoundProvider, inputs: Sequence[Message], outputs: Sequence[Message]) -> None:
+        history = bound.provider
+        if not isinstance(history, HistoryProvider):
+            return
+        try:
+            await history.store(self._context, inputs, outputs, self._session.state_of(bound.state_key))
+        except Exception as error:
+            raise ProviderFailed(bound.source_id, "afterRun", type(error).__name__) from error

@@ -1,0 +1,177 @@
+"""One model call of a run, as its middleware and its host see it: streamed, held back or replaced. Runs no tools."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.messages import Block, FunctionCallBlock, TextBlock
+from providers.api.middleware import ChatContext, MiddlewareFailure, MiddlewareTermination, processor_of
+from providers.api.ports import (
+    CallRequested,
+    ChatAnswer,
+    ChatClient,
+    ChatRequest,
+    Finished,
+    ReasoningDelta,
+    RetryNotice,
+    TextDelta,
+)
+from providers.api.run_context import RunContext
+from sidecar.errors import MiddlewareFailed, ModelBadStream, SidecarError
+
+from .onion import Layer, TookTooLong, through
+from .output import MessageWriter, Progress
+from .parts import BoundMiddleware
+from .sink import Draft, RunSink
+
+_NOTHING: Final = ChatAnswer("", Finished("stop"))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A whole answer of a model."""
+
+    message_id: str
+    blocks: tuple[Block, ...]
+    """What was said; its calls are apart."""
+    calls: tuple[FunctionCallBlock, ...]
+    finish: Finished
+    replaced_by: str | None = None
+    """The middleware's own words, where it changed what the model said."""
+
+
+class ModelCaller:
+    """Makes the calls of one run."""
+
+    def __init__(
+        self,
+        client: ChatClient,
+        progress: Progress,
+        sink: RunSink,
+        run: RunContext,
+        middleware: Sequence[BoundMiddleware],
+        limit_s: float,
+    ) -> None:
+        """Nothing is called yet.
+
+        Args:
+            client: The metered client.
+            progress: Where the text of a cut message is kept.
+            sink: Takes what is streamed.
+            run: What chat middleware may know.
+            middleware: Chat middleware, outermost first.
+            limit_s: The middleware's own time around one call.
+        """
+        self._client = client
+        self._progress = progress
+        self._sink = sink
+        self._run = run
+        self._middleware = middleware
+        self._layers: list[Layer] = [processor_of(bound.middleware) for bound in middleware]
+        self._limit_s = limit_s
+
+    async def call(self, request: ChatRequest) -> Answered:
+        """Make the call.
+
+        Raises:
+            SidecarError: the model, or its middleware, failed.
+        """
+        if not self._layers:
+            return await self._stream(request, hold=False)
+        context = ChatContext(
+            model=self._client.name,
+            messages=list(request.messages),
+            instructions=request.instructions,
+            options=request.options,
+            tools=request.tools,
+            client_kwargs=dict(request.client_kwargs),
+            session=self._run.session,
+            run=self._run,
+        )
+        last: list[Answered] = []
+
+        async def inside() -> None:
+            last[:] = [await self._stream(_request_of(context, request), hold=context.hold_text)]
+            context.result = ChatAnswer(_text(last[0].blocks), last[0].finish, last[0].calls)
+
+        ended = False
+        try:
+            await through(self._layers, context, inside, limit_s=self._limit_s, repeatable=True)
+        except MiddlewareTermination as termination:
+            ended = True
+            context.result = termination.result if termination.result is not None else context.result
+        except TookTooLong:
+            raise MiddlewareFailed("chat", f"it took longer than {self._limit_s:g} s of its own time") from None
+        except MiddlewareFailure as failure:
+            raise MiddlewareFailed("chat", str(failure)) from failure
+        except SidecarError:
+            raise
+        except Exception as error:
+            raise MiddlewareFailed("chat", type(error).__name__) from error
+        if context.result is None and not ended:
+            raise MiddlewareFailed("chat", "it left the call out, and gave no result")
+        return self._told(context, last[0] if last else None)
+
+    def _told(self, context: ChatContext, said: Answered | None) -> Answered:
+        """What the host and the transcript get: the model's answer, or what middleware put in its place."""
+        result = context.result or _NOTHING
+        if said is not None and result.text == _text(said.blocks):
+            if context.hold_text:
+                self._send(said.message_id, result.text)
+            return Answered(said.message_id, said.blocks, result.calls, result.finish)
+        writer = MessageWriter(self._progress, self._sink)
+        if said is None or context.hold_text:
+            writer.text(result.text)
+        blocks: tuple[Block, ...] = (TextBlock(text=result.text),) if result.text else ()
+        message_id = writer.message_id if said is None or context.hold_text else said.message_id
+        by = ", ".join(bound.name for bound in self._middleware)
+        return Answered(message_id, blocks, result.calls, result.finish, replaced_by=by)
+
+    def _send(self, message_id: str, text: str) -> None:
+        if text:
+            self._sink.ephemeral("message.started", {"messageId": message_id, "role": "assistant"})
+            self._sink.ephemeral("message.delta", {"messageId": message_id, "contentIndex": 0, "text": text})
+
+    async def _stream(self, request: ChatRequest, *, hold: bool) -> Answered:
+        """The call itself, its pieces sent on as they come."""
+        writer = MessageWriter(self._progress, self._sink, silent=hold)
+        calls: list[FunctionCallBlock] = []
+        finish: Finished | None = None
+        async with aclosing(self._client.stream(request)) as updates:
+            async for update in updates:
+                match update:
+                    case TextDelta(text):
+                        writer.text(text)
+                        if self._sink.congested:
+                            await self._sink.breathe()
+                    case ReasoningDelta(text):
+                        writer.reasoning(text)
+                        if self._sink.congested:
+                            await self._sink.breathe()
+                    case CallRequested(call):
+                        calls.append(call)
+                    case RetryNotice(message, attempt):
+                        data = {"kind": "modelRetry", "message": message, "willRetry": True, "attempt": attempt}
+                        await self._sink.commit(Draft("warning", data))
+                    case Finished():
+                        finish = update
+        if finish is None:
+            raise ModelBadStream("the model's answer ended without an ending")
+        return Answered(writer.message_id, tuple(writer.blocks()), tuple(calls), finish)
+
+
+def _request_of(context: ChatContext, request: ChatRequest) -> ChatRequest:
+    return ChatRequest(
+        messages=context.messages,
+        instructions=context.instructions,
+        options=context.options,
+        tools=context.tools,
+        response_schema=request.response_schema,
+        client_kwargs=context.client_kwargs,
+        conversation_id=request.conversation_id,
+    )
+
+
+def _text(blocks: Sequence[Block]) -> str:
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock))

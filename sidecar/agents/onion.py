@@ -1,0 +1,101 @@
+"""Middleware, one inside the other, around some work. Bounds the time that is the middleware's own, not the work's."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from providers.api.middleware import CallNext, MiddlewareError
+
+Layer = Callable[[Any, CallNext], Awaitable[None]]
+"""What is called with `(context, call_next)`."""
+
+
+class TookTooLong(Exception):
+    """The middleware's own time is over. The work was not begun, or its outcome is not heard."""
+
+
+async def through(
+    layers: Sequence[Layer],
+    context: Any,
+    work: CallNext,
+    *,
+    limit_s: float,
+    repeatable: bool = False,
+) -> None:
+    """Call the layers, outermost first, and the work inside them.
+
+    Args:
+        layers: The middleware.
+        context: What each of them is given.
+        work: What they stand around.
+        limit_s: How long all of them together may take; while the work runs, that clock stands still.
+        repeatable: Whether a layer may have what is inside done again.
+
+    Raises:
+        TookTooLong: the layers' own time is over.
+        MiddlewareError: a layer called `call_next` again, where it may not.
+        Exception: what a layer or the work raises.
+    """
+    if not layers:
+        await work()
+        return
+    clock = _OwnTime(limit_s)
+    call_next: CallNext = clock.left_out(work)
+    for layer in reversed(layers):
+        call_next = _Step(layer, context, call_next if repeatable else _Once(call_next))
+    await clock.bound(call_next())
+
+
+class _Step:
+    """One layer, with what is inside it."""
+
+    def __init__(self, layer: Layer, context: Any, inside: CallNext) -> None:
+        self._layer, self._context, self._inside = layer, context, inside
+
+    async def __call__(self) -> None:
+        await self._layer(self._context, self._inside)
+
+
+class _Once:
+    """Something that is done at most once."""
+
+    def __init__(self, work: CallNext) -> None:
+        self._work = work
+        self._done = False
+
+    async def __call__(self) -> None:
+        if self._done:
+            raise MiddlewareError("call_next was called again; what is inside is done once")
+        self._done = True
+        await self._work()
+
+
+class _OwnTime:
+    """A time limit that stands still while the work runs."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._loop = asyncio.get_running_loop()
+        self._limit = asyncio.timeout(seconds)
+        self._running_since = self._loop.time()
+
+    async def bound(self, work: Awaitable[None]) -> None:
+        self._running_since = self._loop.time()
+        try:
+            async with self._limit:
+                await work
+        except TimeoutError as error:
+            raise (TookTooLong() if self._limit.expired() else error) from None
+
+    def left_out(self, work: CallNext) -> CallNext:
+        async def uncounted() -> None:
+            self._left -= self._loop.time() - self._running_since
+            self._limit.reschedule(None)
+            try:
+                await work()
+            finally:
+                self._running_since = self._loop.time()
+                if not self._limit.expired():
+                    self._limit.reschedule(self._running_since + max(self._left, 0.0))
+
+        return uncounted

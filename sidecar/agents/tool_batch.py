@@ -1,0 +1,323 @@
+"""Runs the calls of one model answer, side by side: intent stored, then the effect, then the result. Calls no model.
+
+    tool.started (stored) → function middleware → the tool → tool.completed (stored) → one message with all results
+
+A call ends in exactly one result, whatever its tool or its middleware does; results stand in the order of the calls.
+"""
+
+import asyncio
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.base import JsonObject
+from protocol.messages import FunctionCallBlock, FunctionResultBlock, TextBlock
+from providers.api.invocation import UNSET, FunctionInvocationContext, ToolChanges
+from providers.api.middleware import MiddlewareFailure, MiddlewareTermination, processor_of
+from providers.api.run_context import RunContext
+from providers.api.tool import ArgumentsError, FunctionTool, ToolError
+from providers.api.tool_result import ToolResult, cut, tool_result
+from sidecar.config.limits import Limits
+from sidecar.crash_points import reached
+from sidecar.errors import MiddlewareFailed, SidecarError, new_error_id
+from sidecar.telemetry import log_failure
+from sidecar.tools.execution import call_function
+
+from .onion import Layer, TookTooLong, through
+from .output import Progress
+from .parts import BoundMiddleware
+from .sink import CallNote, Draft, RunSink
+from .tool_progress import ToolProgress
+
+FAILED_TEXT: Final = "Error: Function failed."
+ARGUMENTS_TEXT: Final = "Error: Argument parsing failed."
+UNKNOWN_TEXT: Final = 'Error: Requested function "{name}" not found.'
+TRUNCATED_TEXT: Final = "Error: The call was cut off by the output limit and not run. Send it again, whole and shorter."
+SURPLUS_TEXT: Final = "Error: The call was not run: one answer may hold {most} calls. Send it again in the next one."
+NOT_STORED_TEXT: Final = "Error: The call was not run: it could not be recorded. Try again later."
+ABANDON_AFTER_S: Final = 0.5
+"""A call that ignores its cancellation is given up after this."""
+LEFT_OUT_TEXT: Final = "Error: The call was not run: it was held back."
+
+
+@dataclass(slots=True)
+class BatchEnd:
+    """How the calls of one answer ended."""
+
+    results: tuple[FunctionResultBlock, ...]
+    """In the order of the calls; those of calls that are left to the host are missing."""
+    drafts: list[Draft]
+    """What is still to be told, with the message that holds the results."""
+    notes: tuple[CallNote, ...]
+    """What closes the records of the calls that were begun, once that message is stored."""
+    left_to_host: tuple[FunctionCallBlock, ...] = ()
+    """Calls of tools that are declared only."""
+    terminated: bool = False
+    """Middleware ended the loop: no further model call."""
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether not one call succeeded."""
+        return bool(self.results) and all(result.is_error for result in self.results)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call, and its result once it has one."""
+
+    block: FunctionCallBlock
+    result: ToolResult | None = None
+    began: float | None = None
+
+    @property
+    def result_block(self) -> FunctionResultBlock:
+        result = self.result or _error(FAILED_TEXT)
+        return FunctionResultBlock(
+            call_id=self.block.call_id,
+            content=result.content,
+            structured_content=result.structured,
+            is_error=result.is_error or None,
+        )
+
+
+@dataclass(slots=True)
+class _ToolCall:
+    """A call that can be run."""
+
+    call: _Call
+    tool: FunctionTool
+    ran: bool = False
+    """Its tool was started."""
+    terminated: bool = False
+    """Middleware ended the loop with it."""
+
+
+class ToolBatches:
+    """Runs the calls of one run's answers, one answer after the other."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        progress: Progress,
+        sink: RunSink,
+        middleware: Sequence[BoundMiddleware],
+        limits: Limits,
+        *,
+        detailed_errors: bool,
+    ) -> None:
+        """Nothing is run yet.
+
+        Args:
+            run: What tools and middleware may know of the run.
+            progress: Where begun calls are noted, for whoever must end the run early.
+            sink: Takes the events.
+            middleware: Function middleware, outermost first.
+            limits: Of calls, times and sizes.
+            detailed_errors: Whether the model is told what went wrong in a tool.
+        """
+        self._run = run
+        self._progress = progress
+        self._sink = sink
+        self._layers: list[Layer] = [processor_of(bound.middleware) for bound in middleware]
+        self._limits = limits
+        self._detailed = detailed_errors
+
+    async def run(self, calls: Sequence[FunctionCallBlock], changes: ToolChanges, *, is_cut: bool) -> BatchEnd:
+        """Run the calls of one answer.
+
+        Args:
+            calls: What the model asked for.
+            changes: The tools of the run, as they are now.
+            is_cut: The answer ended at the output limit: none of its calls can be trusted to be whole.
+
+        Raises:
+            MiddlewareFailed: a guard failed the run.
+            OwnershipLost: the session is another process's by now.
+        """
+        batch = [_Call(block) for block in calls]
+        tools = {tool.name: tool for tool in changes.live}
+        due: list[_ToolCall] = []
+        for index, call in enumerate(batch):
+            tool = tools.get(call.block.name)
+            call.result = self._refusal(call.block, index, tool, is_cut=is_cut)
+            if call.result is None and tool is not None and not tool.is_declaration_only:
+                due.append(_ToolCall(call, tool))
+        ended = [call for call in batch if call.result is not None]
+        if due and await self._store_intent(due):
+            ended.extend(await self._run_all(due, changes))
+        elif due:
+            for one in due:
+                one.call.result = _error(NOT_STORED_TEXT)
+                ended.append(one.call)
+        return BatchEnd(
+            results=tuple(call.result_block for call in batch if call.result is not None),
+            drafts=[_completed(call) for call in ended],
+            notes=tuple(CallNote(one.call.block.call_id, one.tool.name, open=False) for one in due),
+            left_to_host=tuple(call.block for call in batch if call.result is None),
+            terminated=any(one.terminated for one in due),
+        )
+
+    def _refusal(
+        self, block: FunctionCallBlock, index: int, tool: FunctionTool | None, *, is_cut: bool
+    ) -> ToolResult | None:
+        """The result of a call that cannot be run."""
+        most = self._limits.max_tool_calls
+        if index >= most:
+            return _error(SURPLUS_TEXT.format(most=most))
+        if is_cut:
+            return _error(TRUNCATED_TEXT)
+        if tool is None or tool.hosted is not None:
+            return _error(UNKNOWN_TEXT.format(name=block.name))
+        return _error(ARGUMENTS_TEXT) if block.raw_arguments is not None else None
+
+    async def _store_intent(self, due: Sequence[_ToolCall]) -> bool:
+        reached("tool.intent.before")
+        stored = await self._sink.commit(*(_started(one, one.call.block.arguments) for one in due))
+        reached("tool.intent.after")
+        if stored:
+            self._progress.acted = True
+            self._progress.batch.update((one.call.block.call_id, None) for one in due)
+        return stored
+
+    async def _run_all(self, due: Sequence[_ToolCall], changes: ToolChanges) -> list[_Call]:
+        """Run the calls side by side, and store each result as it comes.
+
+        Returns:
+            The calls that ended last: their results are stored with the message.
+        """
+        tasks = {asyncio.create_task(self._one(one, changes)): one for one in due}
+        pending = set(tasks)
+        finished: list[_Call] = []
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                finished = [tasks[task].call for task in done]
+                if pending:
+                    await self._sink.commit(*map(_completed, finished))
+        finally:
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending, timeout=ABANDON_AFTER_S)
+        return finished
+
+    async def _one(self, one: _ToolCall, changes: ToolChanges) -> None:
+        """One call, from its middleware to its result. What goes wrong in it becomes an error result.
+
+        Raises:
+            MiddlewareFailed: a guard failed the run.
+        """
+        call, block = one.call, one.call.block
+        call.began = time.perf_counter()
+        pipe = ToolProgress(self._sink, block.call_id)
+        context = FunctionInvocationContext(
+            one.tool,
+            copy.deepcopy(block.arguments),
+            call_id=block.call_id,
+            session=self._run.session,
+            kwargs=copy.deepcopy(dict(self._run.kwargs)),
+            run=self._run,
+            changes=changes,
+            progress=pipe.write,
+        )
+
+        async def inside() -> None:
+            await self._invoke(one, context)
+
+        try:
+            await through(self._layers, context, inside, limit_s=self._limits.middleware_timeout_ms / 1000)
+        except MiddlewareTermination as termination:
+            one.terminated = True
+            if termination.result is not None:
+                context.result = termination.result
+            call.result = self._told(one, context)
+        except MiddlewareFailure as failure:
+            raise MiddlewareFailed("function", str(failure), tool=one.tool.name) from failure
+        except SidecarError:
+            raise
+        except Exception as error:
+            call.result = self._failure(one, error)
+        else:
+            call.result = self._told(one, context)
+        finally:
+            pipe.close()
+        self._progress.batch[block.call_id] = call.result_block
+
+    async def _invoke(self, one: _ToolCall, context: FunctionInvocationContext) -> None:
+        """The tool itself, with the arguments that middleware left."""
+        tool = one.tool
+        slow = tool.plan.is_slow
+        values = await asyncio.to_thread(tool.bind, context.arguments) if slow else tool.bind(context.arguments)
+        tool.count()
+        if context.arguments != one.call.block.arguments:
+            changed = _started(one, context.arguments)
+            if not await self._sink.commit(changed):
+                raise ToolError(NOT_STORED_TEXT.removeprefix("Error: "))
+        one.ran = True
+        limit_s = self._limits.tool_timeout_ms / 1000
+        try:
+            context.result = await call_function(tool, values, context, timeout_s=limit_s, kwargs=context.kwargs)
+        except Exception:
+            tool.count_failure()
+            raise
+        reached("tool.effect.after")
+
+    def _told(self, one: _ToolCall, context: FunctionInvocationContext) -> ToolResult:
+        """What the model is told of a call that did not fail."""
+        if context.result is UNSET:
+            return _error(LEFT_OUT_TEXT)
+        try:
+            result = tool_result(context.result, one.tool.result_parser)
+        except Exception as error:  # a parser of somebody's tool
+            return self._failure(one, error)
+        return cut(result, self._limits.tool_result_bytes)
+
+    def _failure(self, one: _ToolCall, error: Exception) -> ToolResult:
+        match error:
+            case ToolError():
+                return _error(f"Error: {error}")
+            case ArgumentsError():
+                text = ARGUMENTS_TEXT
+            case TookTooLong():
+                ran = "its outcome is not known" if one.ran else "it was not run"
+                return _error(f"Error: The middleware around this call took too long; {ran}.")
+            case _:
+                text = FAILED_TEXT
+                log_failure(f"tool {one.tool.name!r}", error, new_error_id())
+        return _error(f"{text} Exception: {error}" if self._detailed else text)
+
+
+def _started(one: _ToolCall, arguments: JsonObject) -> Draft:
+    block = one.call.block
+    data: JsonObject = {"callId": block.call_id, "name": block.name}
+    if one.tool.title is not None:
+        data["title"] = one.tool.title
+    if one.tool.kind is not None:
+        data["kind"] = one.tool.kind
+    data |= {"arguments": arguments, "status": "running"}
+    return Draft("tool.started", data, calls=(CallNote(block.call_id, block.name),))
+
+
+def _completed(call: _Call) -> Draft:
+    """The event of a call's end. Its record stays open until the message with its result is stored."""
+    block = call.result_block
+    spent_ms = 0 if call.began is None else round((time.perf_counter() - call.began) * 1000)
+    data: JsonObject = {
+        "callId": block.call_id,
+        "name": call.block.name,
+        "status": "failed" if block.is_error else "completed",
+        "content": [part.wire() for part in block.content],
+    }
+    if block.structured_content is not None:
+        data["structuredContent"] = block.structured_content
+    data["durationMs"] = spent_ms
+    notes = () if call.began is None else (CallNote(block.call_id, call.block.name, block),)
+    return Draft("tool.completed", data, calls=notes)
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult((TextBlock(text=text),), None, is_error=True)

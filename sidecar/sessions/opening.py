@@ -1,0 +1,179 @@
+"""Makes open sessions of what is configured and what is stored. It keeps none of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from protocol.agents import AgentSpec, ProviderEntry
+from protocol.sessions import CreateSessionParams, Recovered
+from providers.api.provider import Surroundings
+from sidecar.agents.catalog import ResolvedAgent
+from sidecar.agents.parts import Parts
+from sidecar.agents.plan import AgentPlan, SessionSettings, make_plan
+from sidecar.agents.provider_types import provider_types
+from sidecar.agents.workspaces import Workspace, Workspaces
+from sidecar.errors import IdempotencyConflict
+from sidecar.stores.base import Exists, Lease, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
+
+from .event_log import EventLog
+from .ids import new_id
+from .open_session import OpenSession
+from .outlet import Outlet
+from .record import SessionRecord, new_record, read_record
+from .recovery import repair
+from .storage_errors import storage_error
+from .transcript import Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a session works with, found before anything of it is owned."""
+
+    record: SessionRecord
+    workspace: Workspace
+    plan: AgentPlan
+    store: SessionStore
+    transcript: Transcript
+
+
+class Opener:
+    """The way from a record to a session that runs can work on."""
+
+    def __init__(self, workspaces: Workspaces, outlet: Outlet, *, cache_bytes: int) -> None:
+        self._workspaces = workspaces
+        self._outlet = outlet
+        self._cache_bytes = cache_bytes
+
+    async def prepare(
+        self, record: SessionRecord, workspace: Workspace, agent: ResolvedAgent, store: SessionStore
+    ) -> Prepared:
+        """Everything that the session needs; nothing is stored.
+
+        Raises:
+            SidecarError: a provider is refused.
+        """
+        transcript = Transcript(store, record.session_id, self._cache_bytes)
+        plan = await self._plan(workspace, agent, record, transcript)
+        return Prepared(record, workspace, plan, store, transcript)
+
+    async def prepare_recorded(self, record: SessionRecord, store: SessionStore) -> Prepared:
+        """The same for a session whose agent and folder are looked up by its record.
+
+        Raises:
+            SidecarError: its agent is not configured, or a provider is refused.
+        """
+        workspace = await self._workspaces.of(record.cwd)
+        return await self.prepare(record, workspace, workspace.catalog.resolve(record.agent_wanted), store)
+
+    async def create(
+        self,
+        prepared: Prepared,
+        state: dict[str, bytes],
+        payload_hash: str | None,
+        messages: Sequence[PutMessage] = (),
+    ) -> Lease:
+        """Store a new session and own it; with the hash of the one that is there already, own that.
+
+        Raises:
+            IdempotencyConflict: the id is taken, by one of another hash.
+            SidecarError: it could not be stored.
+        """
+        record = prepared.record
+        puts = (record.put(), *(PutState(key, value) for key, value in state.items()), *messages)
+        first = Unit(id=new_id("unit"), session=record.session_id, epoch=1, expect_seq=0, puts=puts)
+        try:
+            return await prepared.store.create(record.session_id, first, key=payload_hash)
+        except Exists:
+            raise IdempotencyConflict(f"session id {record.session_id!r}", session_id=record.session_id) from None
+        except StoreError as error:
+            raise storage_error(error, record.session_id) from error
+
+    async def one_off(self, wanted: str | AgentSpec | None, cwd: str | None, store: SessionStore) -> OpenSession:
+        """A session of one run, created: it has no history, and nothing beside its agent's.
+
+        Raises:
+            SidecarError: the agent or a provider is refused, or it could not be stored.
+        """
+        workspace = await self._workspaces.of(cwd)
+        agent = workspace.catalog.resolve(wanted)
+        record = new_record(CreateSessionParams(agent=wanted), agent.name, cwd)
+        plan = make_plan(
+            agent,
+            SessionSettings(),
+            Surroundings(cwd=record.cwd),
+            limits=workspace.limits,
+            with_history=False,
+            parts=await _parts(workspace, agent),
+        )
+        transcript = Transcript(store, record.session_id, self._cache_bytes)
+        prepared = Prepared(record, workspace, plan, store, transcript)
+        return self.open(prepared, await self.create(prepared, {}, None), {}, one_off=True)
+
+    async def stored(
+        self, store: SessionStore, lease: Lease, admit: Callable[[OpenSession], object]
+    ) -> tuple[OpenSession, Recovered | None]:
+        """A stored session that is owned here, and what a dead process left in it that was repaired.
+
+        Args:
+            store: Where it is.
+            lease: The right to write it.
+            admit: Told of the session before it is repaired: from then on it counts as open.
+
+        Raises:
+            SidecarError: it could not be read or repaired, its agent is no longer configured, or a provider is refused.
+        """
+        try:
+            snapshot = await store.load(lease.session)
+            session = self.open(await self.prepare_recorded(read_record(snapshot), store), lease, snapshot.state)
+            admit(session)
+            return session, await repair(store, session.log, snapshot)
+        except StoreError as error:
+            raise storage_error(error, lease.session) from error
+
+    def open(self, prepared: Prepared, lease: Lease, state: dict[str, bytes], *, one_off: bool = False) -> OpenSession:
+        """The session, with an event log that writes under the lease."""
+        record, store = prepared.record, prepared.store
+        log = EventLog(store, lease, record.epoch, self._outlet)
+        return OpenSession(
+            record, prepared.workspace, prepared.plan, store, log, prepared.transcript, state, one_off=one_off
+        )
+
+    async def take_up(self, session: OpenSession) -> None:
+        """Give an open session what its folder's configuration says by now, unless a run has it.
+
+        Raises:
+            SidecarError: its agent is no longer configured, or a provider is refused.
+        """
+        record = session.record
+        workspace = await self._workspaces.of(record.cwd)
+        if workspace is session.workspace:
+            return
+        plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, session.transcript)
+        if session.slot.holder is None:
+            session.workspace, session.plan = workspace, plan
+
+    async def _plan(
+        self, workspace: Workspace, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript
+    ) -> AgentPlan:
+        return make_plan(
+            agent,
+            SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
+            Surroundings(cwd=record.cwd, history=transcript),
+            limits=workspace.limits,
+            parts=await _parts(workspace, agent, record.context_providers),
+        )
+
+
+async def read_snapshot(store: SessionStore, session_id: str) -> Snapshot:
+    """What one store holds of a session.
+
+    Raises:
+        SidecarError: it is not there, or cannot be read.
+    """
+    try:
+        return await store.load(session_id)
+    except StoreError as error:
+        raise storage_error(error, session_id) from error
+
+
+async def _parts(workspace: Workspace, agent: ResolvedAgent, added: Sequence[ProviderEntry] = ()) -> Parts:
+    return Parts(providers=await provider_types(agent, added, workspace.plugins, workspace.file_of(agent)))
