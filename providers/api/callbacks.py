@@ -36,6 +36,10 @@ class CallbackProvider(SimpleProvider):
         self._provide = provide
         self._store = store
 
+    def takes_part(self, phase: Phase) -> bool:
+        """Whether it was given a function for that."""
+        return (self._provide if phase == "beforeRun" else self._store) is not None
+
     async def provide(self, request: ProvideRequest) -> Contribution:
         """What the function returns."""
         if self._provide is None:

@@ -11,12 +11,13 @@ from protocol.base import Flag
 from protocol.messages import ApprovalRequestBlock, ApprovalResponseBlock, Block, Message
 
 from .context import SessionContext
+from .errors import ProviderError
 from .ports import AgentView
 from .provider import ContextProvider, ProviderConfig, Surroundings
 from .session import Session, State
 
 
-class HistoryError(Exception):
+class HistoryError(ProviderError):
     """A history cannot be read or kept. The text says where and why, and repeats nothing of what is in it."""
 
 

@@ -59,10 +59,11 @@ def _copied(value: Any, path: str, levels: int) -> Json:
 
 
 def _copied_object(value: Mapping[Any, Any], path: str, levels: int) -> Json:
-    odd = next((key for key in value if not isinstance(key, str)), None)
+    items = list(value.items())  # one step: a tool's thread may be writing
+    odd = next((key for key, _ in items if not isinstance(key, str)), None)
     if odd is not None:
         raise ValueError(f"{path} has the key {odd!r}, which is no string")
-    return {key: _copied(item, f"{path}.{key}", levels) for key, item in value.items()}
+    return {key: _copied(item, f"{path}.{key}", levels) for key, item in items}
 
 
 def _refuse(constant: str) -> NoReturn:

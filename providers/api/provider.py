@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .filters import Sources
 
 
+Phase = Literal["beforeRun", "afterRun"]
+
+
 class ProviderConfig(StrictModel):
     """The base of a provider's config model. Unknown keys are refused."""
 
@@ -94,6 +97,12 @@ class ContextProvider:
             store_request_sources=store_request_sources,
             store_response_sources=store_response_sources,
         )
+
+    def takes_part(self, phase: Phase) -> bool:
+        """Whether it has such a hook. One that has not is not called, and costs nothing."""
+        if phase == "beforeRun":
+            return type(self).before_run is not ContextProvider.before_run
+        return type(self).after_run is not ContextProvider.after_run
 
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Add messages and instructions before the model is called."""

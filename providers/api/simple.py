@@ -11,7 +11,7 @@ from .context import SessionContext
 from .filters import EXTERNAL, MessageFilter, Sources, everything, filter_of, request_messages
 from .middleware import Middleware
 from .ports import AgentView
-from .provider import ContextProvider, ProviderConfig, Surroundings
+from .provider import ContextProvider, Phase, ProviderConfig, Surroundings
 from .session import Session, State
 
 if TYPE_CHECKING:
@@ -143,6 +143,12 @@ class SimpleProvider(ContextProvider):
 
     async def store(self, exchange: Exchange) -> None:
         """Learn from a run that succeeded."""
+
+    def takes_part(self, phase: Phase) -> bool:
+        """Whether it has a function for that."""
+        if phase == "beforeRun":
+            return type(self).provide is not SimpleProvider.provide
+        return type(self).store is not SimpleProvider.store
 
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Ask `provide`, and add what it returns.

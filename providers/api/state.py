@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from .errors import ProviderError
 from .json_value import plain_json
 from .session import Session
 
@@ -15,7 +16,7 @@ _NOTHING: Final[dict[str, Any]] = {}
 """What a provider's corner of the bag holds before anything was written to it."""
 
 
-class StateMismatch(Exception):
+class StateMismatch(ProviderError):
     """What stands in the bag is not what the provider keeps there; the text names the key and the place, no value."""
 
 

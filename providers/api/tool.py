@@ -232,7 +232,11 @@ def tool(
     """
     if function is not None:
         return _made(function, name, description, schema, settings)
-    return lambda function: _made(function, name, description, schema, settings)
+
+    def decorate(function: Callable[..., Any]) -> FunctionTool:
+        return _made(function, name, description, schema, settings)
+
+    return decorate
 
 
 def tool_from_schema(

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import ValidationError
@@ -86,7 +86,8 @@ def bind(
 
 def _made(entry: ProviderEntry, kind: ProviderType, source_id: str, surroundings: Surroundings) -> ContextProvider:
     try:
-        return kind.factory(source_id, _config(entry, kind, source_id), surroundings)
+        own = replace(surroundings, state_key=entry.state_key or source_id)
+        return kind.factory(source_id, _config(entry, kind, source_id), own)
     except SidecarError:
         raise
     except Exception as error:

@@ -3,16 +3,16 @@
 import asyncio
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import Literal
 
 from protocol.base import JsonObject
 from protocol.messages import Message
 from providers.api.context import SessionContext
+from providers.api.errors import ProviderError
 from providers.api.ports import AgentView
-from providers.api.provider import ContextProvider
+from providers.api.provider import Phase
 from providers.api.session import Session
 from sidecar.errors import ProviderFailed, SidecarError, new_error_id
 from sidecar.telemetry import log_failure
@@ -22,8 +22,6 @@ from .metering import GrowingText
 from .plan import AgentPlan
 from .sink import Draft, RunSink
 from .undo import Undo, UnstorableState
-
-Phase = Literal["beforeRun", "afterRun"]
 
 
 @dataclass(slots=True)
@@ -138,9 +136,9 @@ class Pipeline:
 
     async def _hook(self, bound: BoundProvider, phase: Phase, context: SessionContext) -> SidecarError | None:
         """Call one hook; undo what it wrote if it fails or is stopped. Exactly one event tells how it ended."""
-        hook = _overridden(bound.provider, phase)
-        if hook is None:
+        if not bound.provider.takes_part(phase):
             return None
+        hook = bound.provider.before_run if phase == "beforeRun" else bound.provider.after_run
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
         started = time.perf_counter()
         undo = Undo(self._session, context, bound.state_key, own_only=bound.independent)
@@ -215,7 +213,7 @@ def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarErr
     """What is told of a failure: our own errors in full, others by name only, because their text may hold anything."""
     if isinstance(error, SidecarError):
         why = error.message
-    elif isinstance(error, UnstorableState):
+    elif isinstance(error, UnstorableState | ProviderError):
         why = str(error)
     elif isinstance(error, _ReplacesBeside):
         why = "it is independent, and may add but not replace or remove"
@@ -226,9 +224,3 @@ def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarErr
     failure = ProviderFailed(bound.source_id, phase, why)
     log_failure(f"provider {bound.source_id!r} in {phase}", error, failure.error_id)
     return failure
-
-
-def _overridden(provider: ContextProvider, phase: Phase) -> Callable[..., Awaitable[None]] | None:
-    """The hook, if the provider has one of its own: an idle one costs nothing, and has no phase to tell of."""
-    name = "before_run" if phase == "beforeRun" else "after_run"
-    return None if getattr(type(provider), name) is getattr(ContextProvider, name) else getattr(provider, name)

@@ -91,7 +91,7 @@ def _refused_request(status: int, words: str, says: str, model: str) -> SidecarE
             f"{says}: it has no model {model!r}; listModels and the endpoint's own list name them", **fields
         )
     if status == 404:
-        return ModelBadRequest(f"{says}: nothing is there; check base_url (it usually ends in /v1)", **fields)
+        return ModelBadRequest(f"{says}: nothing is there; check base_url (it usually ends in /v1) and type", **fields)
     return ModelBadRequest(f"{says}: it called the request malformed", **fields)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.agents import NamedToolChoice, RunOptions
 from protocol.base import JsonObject
-from providers.api.ports import ChatRequest, HostedTool, ToolSpec
+from providers.api.ports import ChatRequest, ToolSpec
 from sidecar.errors import InvalidParams
 
 from .openai_extras import with_extra_body
@@ -75,8 +75,8 @@ def _tools(request: ChatRequest) -> JsonObject:
     fields: JsonObject = {"tools": [_tool(tool) for tool in request.tools]}
     choice = request.options.tool_choice
     if isinstance(choice, NamedToolChoice):
-        hosted = next((tool.hosted for tool in request.tools if tool.name == choice.name), None)
-        fields["tool_choice"] = _only_hosted(hosted) if hosted else {"type": "function", "name": choice.name}
+        chosen = next((tool for tool in request.tools if tool.name == choice.name and tool.hosted), None)
+        fields["tool_choice"] = _only(chosen) if chosen else {"type": "function", "name": choice.name}
     elif choice is not None:
         fields["tool_choice"] = choice
     if request.options.parallel_tool_calls is not None:
@@ -84,9 +84,9 @@ def _tools(request: ChatRequest) -> JsonObject:
     return fields
 
 
-def _only_hosted(tool: HostedTool) -> JsonObject:
+def _only(hosted: ToolSpec) -> JsonObject:
     """Only a function can be chosen by name; any other tool as the only one that is allowed."""
-    return {"type": "allowed_tools", "mode": "required", "tools": [{"type": tool}]}
+    return {"type": "allowed_tools", "mode": "required", "tools": [_tool(hosted)]}
 
 
 def _tool(tool: ToolSpec) -> JsonObject:

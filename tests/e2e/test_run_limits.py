@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sidecar.agents.runner import LIMIT_TEXT, SURPLUS_TEXT
+from sidecar.agents.loop import LIMIT_TEXT
+from sidecar.agents.tool_batch import SURPLUS_TEXT
 from tests.bench.fake_model import TC, F, FakeModel, Stall, T
 from tests.bench.host import FakeHost, RpcError
 from tests.bench.limited import limited
