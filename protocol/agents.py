@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from .base import MAX_ID_LENGTH, Flag, Json, JsonObject, Number, StrictModel, Whole, WireModel
 from .tools import ToolEntry
@@ -76,12 +76,20 @@ class ProviderEntry(StrictModel):
 
 
 class MiddlewareEntry(StrictModel):
-    """A registered middleware by name."""
+    """A middleware: a registered one by its name; in configuration files also one by its import path."""
 
-    name: str
+    name: str | None = None
     """A registered middleware."""
+    import_: str | None = Field(default=None, alias="import")
+    """`module:name`; configuration files only."""
     config: Json = None
     """Its own configuration."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "MiddlewareEntry":
+        if (self.name is None) == (self.import_ is None):
+            raise ValueError("give either name or import")
+        return self
 
 
 class ApprovalRule(StrictModel):

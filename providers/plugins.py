@@ -1,4 +1,4 @@
-"""Finds provider classes that are not ours: by import path, or by an installed package's entry point. It makes none.
+"""Finds what is not ours, by import path or by an installed package's entry point: above all provider classes.
 
 The folders of plug-ins stand at the end of `sys.path`, so that nothing in them can take the place of a module that is
 there already. From these folders only source and extension modules are imported: bytecode beside the source could say
@@ -10,12 +10,13 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from providers.api.provider import ContextProvider, ProviderConfig
 
@@ -24,8 +25,8 @@ from .registry import ProviderType
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-ENTRY_POINTS: Final = "agent_sidecar.providers"
-"""The group in which an installed package names its providers: type name → class."""
+Group = Literal["providers", "tools", "middleware", "chat_clients", "agents"]
+"""What an installed package may offer: each has a group of entry points `agent_sidecar.GROUP`, name → object."""
 
 _searching: Final = threading.Lock()
 _folders: Final[list[str]] = []
@@ -36,8 +37,19 @@ class PluginError(Exception):
     """A plug-in cannot be used; the text says which, where and why, and never repeats an exception's own text."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An object that was imported."""
+
+    what: str
+    """What it is called in messages."""
+    target: object
+    place: str
+    """The file, or the package, that it comes from."""
+
+
 def is_import_path(type_name: str) -> bool:
-    """Whether a provider type is written as `module:Class`."""
+    """Whether a name is written as `module:name`."""
     return ":" in type_name
 
 
@@ -51,23 +63,32 @@ def imported(type_name: str, folders: Sequence[Path]) -> ProviderType:
     Raises:
         PluginError: it cannot be imported, or is no provider.
     """
-    module_name, _, class_name = type_name.partition(":")
-    if not all(part.isidentifier() for part in module_name.split(".")) or not class_name.isidentifier():
-        raise PluginError(f"{type_name!r} must be module:Class, two names of Python")
+    return _provider_type(imported_object(type_name, folders))
+
+
+def imported_object(path: str, folders: Sequence[Path]) -> Plugin:
+    """The object that `module:name` names, whatever it is. As `imported`.
+
+    Raises:
+        PluginError: it cannot be imported.
+    """
+    module_name, _, name = path.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")) or not name.isidentifier():
+        raise PluginError(f"{path!r} must be module:name, two names of Python")
     search(folders)
-    module = _import(type_name, module_name)
-    _refuse_foreign(type_name, module, folders)
-    if not hasattr(module, class_name):
-        raise PluginError(f"{type_name!r}: {_place(module)} has no {class_name!r}")
-    return _provider_type(type_name, getattr(module, class_name), _place(module))
+    module = _import(path, module_name)
+    _refuse_foreign(path, module, folders)
+    if not hasattr(module, name):
+        raise PluginError(f"{path!r}: {_place(module)} has no {name!r}")
+    return Plugin(path, getattr(module, name), _place(module))
 
 
 @cache
-def installed() -> dict[str, "EntryPoint"]:
-    """The providers that installed packages offer. Nothing of them is imported yet; the look-up takes some time."""
+def installed(group: Group = "providers") -> dict[str, "EntryPoint"]:
+    """What installed packages offer. Nothing of them is imported yet; the look-up takes some time."""
     from importlib.metadata import entry_points  # costs too much for those who name none
 
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    return {point.name: point for point in entry_points(group=f"agent_sidecar.{group}")}
 
 
 def load_installed(point: "EntryPoint") -> ProviderType:
@@ -76,12 +97,21 @@ def load_installed(point: "EntryPoint") -> ProviderType:
     Raises:
         PluginError: it cannot be imported, or is no provider.
     """
+    return _provider_type(load_installed_object(point))
+
+
+def load_installed_object(point: "EntryPoint") -> Plugin:
+    """The object of an entry point, whatever it is. As `load_installed`.
+
+    Raises:
+        PluginError: it cannot be imported.
+    """
     what = f"{point.name} ({point.value}, {point.dist.name if point.dist is not None else 'a package'})"
     try:
         target = point.load()
     except (Exception, SystemExit) as error:
         raise PluginError(f"{what!r} cannot be imported: {_told(error)}") from error
-    return _provider_type(what, target, point.value)
+    return Plugin(what, target, point.value)
 
 
 def search(folders: Sequence[Path]) -> None:
@@ -133,7 +163,8 @@ def _import(type_name: str, module_name: str) -> ModuleType:
         raise PluginError(f"{type_name!r} cannot be imported: {_told(error)}") from error
 
 
-def _provider_type(what: str, target: object, place: str) -> ProviderType:
+def _provider_type(plugin: Plugin) -> ProviderType:
+    what, target, place = plugin.what, plugin.target, plugin.place
     if not isinstance(target, type):
         raise PluginError(f"{what!r} in {place} is no class, but a {type(target).__name__}")
     if not issubclass(target, ContextProvider):

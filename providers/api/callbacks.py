@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from .filters import Sources
+from .provider import Phase
 from .simple import Contribution, Exchange, ProvideRequest, SimpleProvider
 
 Provide = Callable[[ProvideRequest], Contribution | Awaitable[Contribution]]

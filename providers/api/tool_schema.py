@@ -113,7 +113,9 @@ def whole_object_plan(schema: JsonObject | None) -> ArgumentPlan:
     Raises:
         ValueError: the schema is none.
     """
-    checked, _, bind, _ = _checked_json(_NO_ARGUMENTS if schema is None else schema)
+    if schema is None:
+        return ArgumentPlan(dict(_NO_ARGUMENTS), _no_arguments, context_parameter="context")
+    checked, _, bind, _ = _checked_json(schema)
     return ArgumentPlan(
         checked,
         lambda arguments: {"arguments": bind(arguments)},
@@ -295,6 +297,12 @@ def _checked_json(schema: JsonObject) -> _Checked:
         return dict(arguments)
 
     return checked, checked["properties"], bind, checked.get("additionalProperties") is not False
+
+
+def _no_arguments(arguments: JsonObject) -> dict[str, Any]:
+    if arguments:
+        raise ArgumentsError("there are no arguments")
+    return {"arguments": {}}
 
 
 T = typing.TypeVar("T")

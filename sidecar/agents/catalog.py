@@ -11,12 +11,9 @@ DEFAULT_PROVIDERS: Final = (ProviderEntry(type="history"), ProviderEntry(type="i
 """What the agent named `default` has, where its configuration does not say otherwise."""
 
 _NOT_YET: Final = {
-    "tools": "tools",
-    "middleware": "middleware",
     "approvals": "approvals",
     "compaction": "compaction",
     "harness": "harness",
-    "per_service_call_history": "perServiceCallHistory",
 }
 """Fields of an agent that this build does not have: field → feature."""
 

@@ -3,13 +3,9 @@
 What comes over the wire may name what is installed, but never a Python import path.
 """
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
 
 from protocol.agents import ProviderEntry
 from providers.plugins import PluginError, imported, installed, is_import_path, load_installed
@@ -18,11 +14,7 @@ from sidecar.errors import ConfigInvalid, new_error_id
 from sidecar.telemetry import log_failure
 
 from .catalog import ResolvedAgent
-
-T = TypeVar("T")
-
-IMPORT_S: Final = 60.0
-"""Longest import of a plug-in. One that takes longer is given up; its thread cannot be stopped."""
+from .import_thread import IMPORT_S, in_thread
 
 
 async def provider_types(
@@ -47,7 +39,7 @@ async def provider_types(
     for name in _unknown((*configured, *from_wire)):
         work = partial(imported, name, plugins) if is_import_path(name) else partial(_installed, name)
         try:
-            kind = await _in_thread(work)
+            kind = await in_thread(work)
         except (PluginError, TimeoutError) as error:
             why = str(error) or f"{name!r} is still being imported after {IMPORT_S:.0f} seconds"
             refusal = ConfigInvalid(f"agent {agent.name!r}: provider type {why}", file=file, key=_key(agent))
@@ -60,7 +52,7 @@ async def provider_types(
 
 async def installed_types() -> Mapping[str, ProviderType]:
     """Every provider type that installed packages add; one that is broken is left out, and told in the log."""
-    return {name: kind for name, kind in (await _in_thread(_all_installed)).items() if kind is not None}
+    return {name: kind for name, kind in (await in_thread(_all_installed)).items() if kind is not None}
 
 
 def _all_installed() -> dict[str, ProviderType | None]:
@@ -99,18 +91,3 @@ def _refuse_import_path(entry: ProviderEntry) -> None:
 
 def _key(agent: ResolvedAgent) -> str:
     return "contextProviders.type" if agent.is_inline else f"agents.{agent.name}.context_providers"
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Do it in a thread that holds up nobody: neither the event loop nor, if it hangs, the end of the process."""
-    future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="plug-in-import", daemon=True).start()
-    return await asyncio.wait_for(asyncio.wrap_future(future), IMPORT_S)

@@ -20,6 +20,7 @@ from sidecar.models.registry import Models
 from sidecar.telemetry import LOGGER
 
 from .catalog import AgentCatalog, ResolvedAgent
+from .registered import Registered
 
 IGNORED: Final = "configIgnored"
 """Kind of the warnings that say what of a configuration does not count."""
@@ -36,6 +37,8 @@ class Workspace:
     loaded: Loaded
     catalog: AgentCatalog
     models: Models
+    registered: Registered
+    """The tools and middleware that its agents may name."""
     warnings: tuple[WireWarning, ...] = ()
 
     @property
@@ -211,6 +214,7 @@ class Workspaces:
             loaded,
             AgentCatalog(config.agents, default_agent=config.default_agent),
             self._models_of(config),
+            Registered(config.tools, config.middleware, loaded.plugins),
             tuple(WireWarning(kind=IGNORED, message=message) for message in messages),
         )
 

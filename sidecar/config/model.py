@@ -108,6 +108,10 @@ class Config(StrictModel):
     """Folders of plug-ins, relative to this file; they stand at the end of Python's search path."""
     tools: tuple[str, ...] = ()
     """Python tools as `module:function`, registered under their own names."""
+    middleware: tuple[str, ...] = ()
+    """Middleware as `module:name`, each registered under its own name."""
+    detailed_tool_errors: bool = False
+    """Whether a model is told what went wrong inside a tool. Off: only that it failed."""
     store: StoreConfig = Field(default_factory=StoreConfig)
     limits: Limits = Field(default_factory=Limits)
     endpoints: dict[EndpointName, EndpointConfig] = Field(default_factory=dict)

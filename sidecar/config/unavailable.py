@@ -22,27 +22,19 @@ def _names_an_embedder(value: Json) -> bool:
 
 
 def _names_another_client(value: Json) -> bool:
-    return isinstance(value, str) and (value == "openai_responses" or ":" in value)
+    return isinstance(value, str) and ":" in value
 
 
 UNAVAILABLE: Final = (
-    Unavailable(("tools",), "tools"),
     Unavailable(("embeddings", "embedder"), "embeddings", _names_an_embedder),
     Unavailable(("mcp_servers",), "mcp"),
     Unavailable(("telemetry", "enabled"), "telemetry"),
     Unavailable(("endpoints", "*", "type"), "endpointTypes", _names_another_client),
-    Unavailable(("endpoints", "openai-responses"), "endpointTypes"),
-    Unavailable(("agents", "*", "tools"), "tools"),
-    Unavailable(("agents", "*", "middleware"), "middleware"),
     Unavailable(("agents", "*", "harness"), "harness"),
     Unavailable(("agents", "*", "approvals"), "approvals"),
     Unavailable(("agents", "*", "compaction"), "compaction"),
-    Unavailable(("agents", "*", "per_service_call_history"), "perServiceCallHistory"),
-    Unavailable(("limits", "tool_timeout_ms"), "tools"),
-    Unavailable(("limits", "tool_result_bytes"), "tools"),
     Unavailable(("limits", "delegation_depth"), "delegation"),
     Unavailable(("limits", "retrieval_timeout_ms"), "retrieval"),
-    Unavailable(("limits", "middleware_timeout_ms"), "middleware"),
 )
 """A feature that arrives takes its rows out of here."""
 

@@ -19,7 +19,6 @@ _NOT_YET = {
     "mcp_servers": "mcp",
     "mode": "modes",
     "additional_directories": "additionalDirectories",
-    "service_session_id": "serviceHistory",
 }
 
 

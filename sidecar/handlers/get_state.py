@@ -7,6 +7,7 @@ from typing import Any, Final
 from protocol.sessions import ActiveRun
 from protocol.state import GetStateParams, GetStateResult, QueuedRun, RunState, ServerState, ToolState
 from protocol.version import PROTOCOL_VERSION, VERSION
+from providers.api.context import OfferedTool
 from sidecar.errors import RunNotFound
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.storage_errors import storage_error
@@ -100,9 +101,13 @@ def _open_fields(session: OpenSession, parts: Collection[str]) -> dict[str, Any]
         "providers": open_providers(session) if "providers" in parts else None,
         "state": session.state() if "state" in parts else None,
         "usage": session.record.usage,
-        "tools": () if "tools" in parts else None,
+        "tools": tuple(_tool_state(offered) for offered in session.plan.tools) if "tools" in parts else None,
     }
     return fields | _chosen(optional, parts)
+
+
+def _tool_state(offered: OfferedTool) -> ToolState:
+    return ToolState(name=offered.tool.name, source=offered.source.source_id or offered.source.type)
 
 
 def _stored_fields(snapshot: Snapshot, parts: Collection[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from protocol.agents import RunOptions
 from protocol.runs import RunAccepted, RunParams, RunResult
+from sidecar.agents.part_lookup import middleware_of
 from sidecar.agents.structured import response_schema
 from sidecar.errors import InvalidParams
 from sidecar.sessions.admission import Admission
@@ -11,7 +12,6 @@ from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.turn import TurnRequest
 
 from .payload import payload_hash
-from .refusals import refuse_what_is_not_there
 from .run_context import context_messages
 from .run_input import input_messages, new_messages
 from .run_retries import attach
@@ -41,13 +41,13 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
 
     A known `runId` gives what that run gives.
     """
-    refuse_what_is_not_there(params)
     request = TurnRequest(
         input_messages=input_messages(params.input),
         options=params.options or RunOptions(),
         payload_hash=payload_hash(call.raw, NOT_PAYLOAD),
         response_schema=response_schema(params.response_format),
         client_kwargs=params.client_kwargs,
+        kwargs=params.function_invocation_kwargs,
         properties=params.properties,
         context_messages=await context_messages(params.context or (), services.documents),
         stream=params.stream,
@@ -65,6 +65,7 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
         if known is not None:
             return known
     request = await _without_known_input(session, request)
+    request = replace(request, middleware=await middleware_of(session.workspace, params.middleware or ()))
     return await _admission(session, params, request, call, services).run(params.when_busy)
 
 
@@ -82,7 +83,8 @@ async def _run_one_off(
     forgotten = services.tickets.remember_one_off(call.run_ticket.run_id, session.session_id)
     if forgotten is not None:
         await services.sessions.drop_one_off(forgotten)
-    request = replace(request, event_extra={"_meta": {"requestId": call.request_id}})
+    middleware = await middleware_of(session.workspace, params.middleware or ())
+    request = replace(request, middleware=middleware, event_extra={"_meta": {"requestId": call.request_id}})
     return await _admission(session, params, request, call, services).run("reject")
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from protocol.agents import AgentSpec, ProviderEntry
+from protocol.agents import AgentSpec
 from protocol.sessions import CreateSessionParams, Recovered
 from providers.api.provider import Surroundings
 from sidecar.agents.catalog import ResolvedAgent
-from sidecar.agents.parts import Parts
+from sidecar.agents.part_lookup import look_up
 from sidecar.agents.plan import AgentPlan, SessionSettings, make_plan
-from sidecar.agents.provider_types import provider_types
 from sidecar.agents.workspaces import Workspace, Workspaces
 from sidecar.errors import IdempotencyConflict
 from sidecar.stores.base import Exists, Lease, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
@@ -102,7 +101,7 @@ class Opener:
             Surroundings(cwd=record.cwd),
             limits=workspace.limits,
             with_history=False,
-            parts=await _parts(workspace, agent),
+            parts=await look_up(workspace, agent),
         )
         transcript = Transcript(store, record.session_id, self._cache_bytes)
         prepared = Prepared(record, workspace, plan, store, transcript)
@@ -159,7 +158,7 @@ class Opener:
             SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
             Surroundings(cwd=record.cwd, history=transcript),
             limits=workspace.limits,
-            parts=await _parts(workspace, agent, record.context_providers),
+            parts=await look_up(workspace, agent, record.context_providers),
         )
 
 
@@ -173,7 +172,3 @@ async def read_snapshot(store: SessionStore, session_id: str) -> Snapshot:
         return await store.load(session_id)
     except StoreError as error:
         raise storage_error(error, session_id) from error
-
-
-async def _parts(workspace: Workspace, agent: ResolvedAgent, added: Sequence[ProviderEntry] = ()) -> Parts:
-    return Parts(providers=await provider_types(agent, added, workspace.plugins, workspace.file_of(agent)))

@@ -37,7 +37,7 @@ async def call_function(
     timeout_s: float | None,
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """Call a tool's function once, and count the call.
+    """Call a tool's function once. Counting calls and failures is the caller's business.
 
     Args:
         tool: what is called.
@@ -47,13 +47,12 @@ async def call_function(
         kwargs: the run's, for a function that takes `**kwargs`.
 
     Raises:
-        ToolError: the function raised it, the tool may not be called any more, or there is no free thread.
+        ToolError: the function raised it, or there is no free thread.
         ToolTimeout: the time was over.
         ToolCrashed: the function raised what is no ordinary exception.
         asyncio.CancelledError: the task was cancelled, even if the function made nothing of that.
         Exception: whatever else the function raised.
     """
-    tool.count()
     cancels = _cancels()
     limit = asyncio.timeout(timeout_s)
     try:
@@ -62,7 +61,6 @@ async def call_function(
     except BaseException as error:
         if _cancels() > cancels:
             raise asyncio.CancelledError from error
-        tool.count_failure()
         if limit.expired():
             raise ToolTimeout(f"Tool {tool.name!r} did not end within {timeout_s:g} s.") from error
         if isinstance(error, Exception):

@@ -211,29 +211,6 @@ async def test_a_cancellation_that_the_function_swallows_or_disguises_still_coun
             await task
 
 
-async def test_failures_and_timeouts_are_counted_and_cancellations_are_not(release: threading.Event) -> None:
-    made = tool(waiting(release).function, max_invocation_exceptions=1)
-    task = asyncio.create_task(call(made))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    with pytest.raises(ToolTimeout):
-        await call(made, timeout_s=0.01)
-    with pytest.raises(ToolError, match="failed 1 times"):
-        await call(made)
-    assert made.invocations == 2
-
-
-async def test_a_tool_that_was_called_as_often_as_it_may_is_not_called() -> None:
-    calls: list[int] = []
-    once = tool(lambda: calls.append(1), name="once", max_invocations=1)
-    await call(once)
-    with pytest.raises(ToolError, match="called 1 times"):
-        await call(once)
-    assert calls == [1]
-
-
 async def test_when_all_threads_are_taken_a_sync_tool_is_refused_and_an_async_one_goes_on(
     monkeypatch: pytest.MonkeyPatch, release: threading.Event
 ) -> None:

@@ -183,6 +183,12 @@ def test_a_bare_ctx_beside_an_annotated_context_is_an_argument() -> None:
     assert made.context_parameter == "call"
 
 
+def test_an_annotated_ctx_is_an_argument_also_where_a_schema_was_given() -> None:
+    def act(ctx: str) -> None: ...
+
+    assert tool(act, schema={"properties": {"ctx": {}}}).context_parameter is None
+
+
 def test_a_schema_cannot_name_the_context() -> None:
     with pytest.raises(ValueError, match="no parameter for 'ctx'"):
         tool(lambda ctx, **rest: None, name="a", schema={"properties": {"ctx": {}}})

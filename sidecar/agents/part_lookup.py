@@ -1,0 +1,94 @@
+"""Looks up what an agent names: provider types, tools, middleware. It imports off the event loop, and runs nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from protocol.agents import MiddlewareEntry, ProviderEntry
+from protocol.messages import Source
+from protocol.tools import AgentTool, ApprovalMode, HostTool, PythonTool, RegisteredTool, ToolEntry
+from providers.api.context import OfferedTool
+from providers.api.tool import FunctionTool
+from sidecar.errors import CapabilityRequired, ConfigInvalid
+
+from .catalog import ResolvedAgent
+from .parts import BoundMiddleware, Parts
+from .provider_types import provider_types
+from .workspaces import Workspace
+
+
+async def look_up(workspace: Workspace, agent: ResolvedAgent, added: Sequence[ProviderEntry] = ()) -> Parts:
+    """The parts of an agent.
+
+    Args:
+        workspace: The configuration that it is of, or that its session works in.
+        agent: The agent.
+        added: The session's own providers.
+
+    Raises:
+        ConfigInvalid: something cannot be imported or used, or two tools have one name.
+        ToolNotFound: no tool of that name is registered.
+        AgentNotFound: a tool is an agent that is not configured.
+        CapabilityRequired: it needs what this build does not have.
+    """
+    file = workspace.file_of(agent)
+    tools = [await _tool(workspace, agent, entry, file) for entry in agent.spec.tools or ()]
+    _refuse_namesakes(tools)
+    source = Source(type="agent", source_id=agent.name)
+    return Parts(
+        providers=await provider_types(agent, added, workspace.plugins, file),
+        tools=tuple(OfferedTool(tool, source) for tool in tools),
+        middleware=await middleware_of(workspace, agent.spec.middleware or (), agent, file),
+        detailed_tool_errors=workspace.loaded.config.detailed_tool_errors,
+    )
+
+
+async def middleware_of(
+    workspace: Workspace,
+    entries: Sequence[MiddlewareEntry],
+    agent: ResolvedAgent | None = None,
+    file: str | None = None,
+) -> tuple[BoundMiddleware, ...]:
+    """Middleware by its entries; those of a host (`agent` is `None`, or inline) may not name import paths.
+
+    Raises:
+        ConfigInvalid: as `look_up`.
+    """
+    for entry in entries:
+        if entry.import_ is not None and (agent is None or agent.is_inline):
+            raise ConfigInvalid(_no_import("middleware", entry.import_), key="middleware.import")
+    return tuple([await workspace.registered.middleware(entry, file) for entry in entries])
+
+
+async def _tool(workspace: Workspace, agent: ResolvedAgent, entry: ToolEntry, file: str | None) -> FunctionTool:
+    match entry:
+        case RegisteredTool(name=name):
+            return _gated(await workspace.registered.tool(name), entry.approval_mode)
+        case PythonTool(import_=path):
+            if agent.is_inline:
+                raise ConfigInvalid(_no_import("tool", path), key="tools.import")
+            return _gated(await workspace.registered.tool_at(path, file), entry.approval_mode)
+        case AgentTool():
+            raise CapabilityRequired("delegation", f"agent {agent.name!r}: a tool of type 'agent'")
+        case HostTool(name=name):
+            raise CapabilityRequired("hostTools", f"agent {agent.name!r}: the host tool {name!r}")
+
+
+def _gated(tool: FunctionTool, mode: ApprovalMode | None) -> FunctionTool:
+    """The tool, with the entry's approval mode. Consent cannot be asked for yet: such a tool is refused, never run."""
+    if (mode or tool.approval_mode) == "always_require":
+        raise CapabilityRequired("approvals", f"tool {tool.name!r} with approvalMode 'always_require'")
+    return tool if mode in (None, tool.approval_mode) else replace(tool, approval_mode=mode)
+
+
+def _refuse_namesakes(tools: Sequence[FunctionTool]) -> None:
+    by_name: dict[str, FunctionTool] = {}
+    for tool in tools:
+        if by_name.setdefault(tool.name, tool) is not tool:
+            raise ConfigInvalid(f"Duplicate tool name {tool.name!r}: give one of them another name", key="tools")
+
+
+def _no_import(what: str, path: str) -> str:
+    return (
+        f"{what} {path!r}: only a configuration file of the user's own, or of a trusted folder, may name an import"
+        " path; register it there, and name it"
+    )
