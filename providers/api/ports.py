@@ -94,6 +94,8 @@ class ModelTraits:
     """Tokens."""
     single_field_extraction: bool = False
     """So small that structured extraction works only with one field a call."""
+    keeps_conversations: bool = False
+    """Whether its service can keep the conversation, and go on from it."""
     stores_by_default: bool = False
     """Whether its service keeps the conversation unless `options.store` is false."""
     hosted_tools: frozenset[HostedTool] = frozenset()

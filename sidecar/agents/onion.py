@@ -14,6 +14,10 @@ class TookTooLong(Exception):
     """The middleware's own time is over. The work was not begun, or its outcome is not heard."""
 
 
+class Crashed(Exception):
+    """What was raised would have ended the task or the process. The text is its name: `SystemExit`, for example."""
+
+
 async def through(
     layers: Sequence[Layer],
     context: Any,
@@ -33,6 +37,8 @@ async def through(
 
     Raises:
         TookTooLong: the layers' own time is over.
+        Crashed: a layer raised what is no ordinary exception.
+        asyncio.CancelledError: the task was cancelled, even if a layer made nothing of that.
         MiddlewareError: a layer called `call_next` again, where it may not.
         Exception: what a layer or the work raises.
     """
@@ -44,6 +50,40 @@ async def through(
     for layer in reversed(layers):
         call_next = _Step(layer, context, call_next if repeatable else _Once(call_next))
     await clock.bound(call_next())
+
+
+async def contained(work: Awaitable[None]) -> None:
+    """Await somebody else's code, and let nothing out of it that would end more than its own work.
+
+    Raises:
+        Crashed: it raised what is no ordinary exception: a `SystemExit`, or a `CancelledError` of its own making.
+        asyncio.CancelledError: the task was cancelled, whatever the code made of that.
+        Exception: what it raised.
+    """
+    before = _cancels()
+    try:
+        await work
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        if _cancels() > before:
+            raise asyncio.CancelledError from error
+        if isinstance(error, Exception):
+            raise
+        raise Crashed(type(error).__name__) from error
+    if _cancels() > before:
+        raise asyncio.CancelledError
+
+
+def named(error: Exception) -> str:
+    """What kind of exception it was: all that is told of one whose text may hold anything."""
+    return str(error) if isinstance(error, Crashed) else type(error).__name__
+
+
+def _cancels() -> int:
+    """How many cancellations of the current task are not yet dealt with."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 class _Step:
@@ -78,24 +118,42 @@ class _OwnTime:
         self._loop = asyncio.get_running_loop()
         self._limit = asyncio.timeout(seconds)
         self._running_since = self._loop.time()
+        self._at_work = 0
+        self._over = False
 
-    async def bound(self, work: Awaitable[None]) -> None:
+    async def bound(self, layers: Awaitable[None]) -> None:
         self._running_since = self._loop.time()
         try:
             async with self._limit:
-                await work
+                await contained(layers)
         except TimeoutError as error:
             raise (TookTooLong() if self._limit.expired() else error) from None
+        finally:
+            self._over = True
 
     def left_out(self, work: CallNext) -> CallNext:
         async def uncounted() -> None:
-            self._left -= self._loop.time() - self._running_since
-            self._limit.reschedule(None)
+            self._stand_still()
             try:
                 await work()
             finally:
-                self._running_since = self._loop.time()
-                if not self._limit.expired():
-                    self._limit.reschedule(self._running_since + max(self._left, 0.0))
+                self._go_on()
 
         return uncounted
+
+    def _stand_still(self) -> None:
+        """Begin the work, if there is time left: a layer that blocked the loop has used it up unnoticed."""
+        if self._over:
+            raise MiddlewareError("call_next was called after the middleware had ended")
+        if not self._at_work:
+            self._left -= self._loop.time() - self._running_since
+            if self._left <= 0 or self._limit.expired():
+                raise TookTooLong
+            self._limit.reschedule(None)
+        self._at_work += 1
+
+    def _go_on(self) -> None:
+        self._at_work -= 1
+        self._running_since = self._loop.time()
+        if not (self._at_work or self._over or self._limit.expired()):
+            self._limit.reschedule(self._running_since + self._left)

@@ -100,9 +100,8 @@ class Registered:
         else:
             load = await self._named(str(entry.name))
         what = entry.name or str(entry.import_)
-        return await _looked_up(
-            load, partial(_as_middleware, what, entry.config), f"middleware {what!r}", "middleware", file
-        )
+        make = partial(_as_middleware, what, entry.config)
+        return await _looked_up(load, make, f"middleware {what!r}", "middleware", file)
 
     async def _named(self, name: str) -> Callable[[], Plugin]:
         paths = {path.partition(":")[2]: path for path in self._middleware_paths}

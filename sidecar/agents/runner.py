@@ -238,10 +238,19 @@ class Execution:
         return per_call, is_at_service
 
     def _is_at_service(self, client: ChatClient) -> bool:
+        """Whether the model's service keeps the conversation of this run.
+
+        Raises:
+            CapabilityRequired: the session's is kept at a service, and this model has none that keeps any.
+        """
+        traits = client.traits
         if self._session.service_session_id is not None:
+            if not traits.keeps_conversations:
+                what = f"model {client.name!r} for a session whose conversation a service keeps (serviceSessionId)"
+                raise CapabilityRequired("serviceHistory", what)
             return True
         store = self._context.options.store
-        return client.traits.stores_by_default if store is None else store
+        return traits.keeps_conversations and (traits.stores_by_default if store is None else store)
 
     def _loop(
         self, run: RunContext, client: ChatClient, histories: Sequence[BoundProvider], *, is_at_service: bool

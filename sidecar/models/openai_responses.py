@@ -42,6 +42,7 @@ class OpenAIResponses:
         """What the API can do, and what the configuration tells of the model."""
         return ModelTraits(
             context_size=self._endpoint.config.context_size,
+            keeps_conversations=True,
             stores_by_default=True,
             hosted_tools=frozenset({"web_search"}),
         )

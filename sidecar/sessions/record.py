@@ -106,6 +106,7 @@ def new_record(params: CreateSessionParams, agent: str, default_cwd: str | None)
         created_at=created,
         updated_at=created,
         epoch=new_id("ep"),
+        service_session_id=params.service_session_id,
         metadata=params.metadata,
     )
 

@@ -216,12 +216,9 @@ def test_an_unknown_agent_is_refused_and_an_inline_one_needs_no_name() -> None:
 @pytest.mark.parametrize(
     "field",
     [
-        {"tools": [{"type": "registered", "name": "t"}]},
-        {"middleware": [{"name": "m"}]},
         {"approvals": {}},
         {"compaction": {"strategy": "s"}},
         {"harness": True},
-        {"perServiceCallHistory": True},
     ],
     ids=lambda field: next(iter(field)),
 )

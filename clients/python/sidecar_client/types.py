@@ -279,11 +279,15 @@ class ProviderEntry(TypedDict):
     position: NotRequired[Literal["before_input", "after_input"]]
 
 
-class MiddlewareEntry(TypedDict):
-    """A registered middleware by name."""
-
-    name: str
-    config: NotRequired[Json]
+MiddlewareEntry = TypedDict(
+    "MiddlewareEntry",
+    {
+        "name": NotRequired[str],
+        "import": NotRequired[str],
+        "config": NotRequired[Json],
+    },
+)
+"""A middleware: a registered one by its name; in configuration files also one by its import path."""
 
 
 class ApprovalRule(TypedDict):

@@ -1,0 +1,139 @@
+"""The model calls of a run, noted as they are made: what was sent, who made the call, how long it took.
+
+Noting is a few references: messages are frozen and shared, so that a long history costs no more than its tuple. What
+a note means, and how it is stored, is `sidecar.sessions.explanations`.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final
+
+from protocol.base import JsonObject
+from protocol.messages import Message, Source, Usage
+from providers.api.context import Instruction, Removal, SessionContext
+from providers.api.ports import ChatRequest, ToolSpec
+
+BY_THE_RUN: Final = Source(type="run")
+"""Who makes the calls that tools and middleware ask for."""
+
+_maker: ContextVar[Source] = ContextVar("agent_sidecar_call_maker", default=BY_THE_RUN)
+
+
+@contextmanager
+def calls_made_by(source_id: str) -> Iterator[None]:
+    """Clients that are given out inside make their calls for this provider."""
+    token = _maker.set(Source(type="provider", source_id=source_id))
+    try:
+        yield
+    finally:
+        _maker.reset(token)
+
+
+def maker_now() -> Source:
+    """For whom a client that is given out now makes its calls."""
+    return _maker.get()
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """What the run would have the model see, before its middleware: a moment's view of who added what."""
+
+    request: ChatRequest
+    instructions: Sequence[Instruction]
+    context_messages: Mapping[str, Sequence[Message]]
+    run_messages: Sequence[Message]
+    input_messages: Sequence[Message]
+    removed: Sequence[Removal]
+    middleware: str
+    """The names of what stands around the call."""
+
+
+@dataclass(slots=True, eq=False)
+class CallNote:
+    """One model call."""
+
+    model: str
+    maker: Source
+    """The agent for the loop's own calls, else who asked for it."""
+    messages: Sequence[Message]
+    instructions: str
+    tools: Sequence[ToolSpec]
+    plan: CallPlan | None
+    """Of the loop's own calls."""
+    started_at: float
+    """Seconds since 1970."""
+    began: float = field(default_factory=time.perf_counter)
+    first_token_s: float | None = None
+    spent_s: float | None = None
+    """`None` while it is under way."""
+    usage: Usage | None = None
+
+    def token(self) -> None:
+        """Something of the answer came."""
+        if self.first_token_s is None:
+            self.first_token_s = time.perf_counter() - self.began
+
+    def end(self) -> None:
+        """The call is over, in whatever way."""
+        self.spent_s = time.perf_counter() - self.began
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Where to look up who added what, as long as the run works."""
+
+    run_id: str
+    context: SessionContext
+    before: Sequence[Instruction]
+    """Instructions in front of the providers' ones."""
+    behind: Sequence[Instruction]
+    tools: Mapping[str, Source]
+    histories: Collection[str]
+    """Source ids of the histories."""
+
+
+class CallLog:
+    """The notes of one run."""
+
+    def __init__(self) -> None:
+        self.notes: list[CallNote] = []
+        self.phases: list[JsonObject] = []
+        """How each hook of a provider ended, in the form of its event's data."""
+        self.sight: Sight | None = None
+        """`None` until the loop begins."""
+        self.transcript: Sequence[Message] = ()
+        """What the session's transcript held when the run began."""
+        self._plan: CallPlan | None = None
+
+    def planned(self, request: ChatRequest, middleware: str) -> None:
+        """The loop's next call, as it is before its middleware."""
+        sight = self.sight
+        if sight is None:
+            return
+        context = sight.context
+        self._plan = CallPlan(
+            request,
+            [one for one in (*sight.before, *context.instructions, *sight.behind) if one.text],
+            dict(context.context_messages),
+            context.run_messages,
+            context.input_messages,
+            tuple(context.removed),
+            middleware,
+        )
+
+    def begin(self, model: str, request: ChatRequest, maker: Source) -> CallNote:
+        """A call that is made now, as it is sent."""
+        note = CallNote(
+            model,
+            maker,
+            tuple(request.messages),
+            request.instructions,
+            tuple(request.tools),
+            self._plan if maker.type == "agent" else None,
+            time.time(),
+        )
+        self.notes.append(note)
+        return note
