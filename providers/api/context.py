@@ -1,8 +1,8 @@
 """What providers put before the model in one run, each piece with its source. Made fresh for every run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast, runtime_checkable
 
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
@@ -19,6 +19,9 @@ class HasSourceId(Protocol):
 
     source_id: str
 
+
+MAX_PROGRESS: Final = 2_000
+"""Longest text of a provider's progress, in characters."""
 
 Contributor = str | HasSourceId
 """Who adds something: a provider, or a bare source id."""
@@ -94,6 +97,8 @@ class SessionContext:
         self.middleware: list[AddedMiddleware] = []
         self.removed: list[Removal] = []
         self.response: Response | None = None
+        self.on_progress: Callable[[str, str | None, Any], None] | None = None
+        """Where `progress` goes: a source id, some text, and data."""
         self.metadata: dict[str, Any] = {}
         """A scratch pad that providers share in this run; stored nowhere."""
         self._forked_from: tuple[dict[str, Sequence[Message]], int, int, int] = ({}, 0, 0, 0)
@@ -206,6 +211,17 @@ class SessionContext:
         self.removed.extend(Removal("tool", name, stamp) for name in names if name in gone)
         self.tools[:] = [offered for offered in self.tools if offered.tool.name not in gone]
 
+    def progress(self, source: Contributor, message: str | None = None, data: Any = None) -> None:
+        """Tell the host how a hook gets on (`provider.progress`); not stored. Call it on the event loop.
+
+        Args:
+            source: The provider.
+            message: For people; what is beyond 2,000 characters is cut.
+            data: For programs: plain JSON.
+        """
+        if self.on_progress is not None:
+            self.on_progress(_id_of(source), message[:MAX_PROGRESS] if message is not None else None, data)
+
     def get_messages(
         self,
         *,
@@ -243,6 +259,7 @@ class SessionContext:
         twin.middleware = list(self.middleware)
         twin.removed = list(self.removed)
         twin.metadata = self.metadata
+        twin.on_progress = self.on_progress
         twin._forked_from = (dict(self.context_messages), len(self.instructions), len(self.tools), len(self.middleware))
         return twin
 

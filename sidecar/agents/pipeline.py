@@ -6,11 +6,13 @@ import weakref
 from collections.abc import Awaitable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
+from typing import Any, Final
 
 from protocol.base import JsonObject
 from protocol.messages import Message
 from providers.api.context import SessionContext
 from providers.api.errors import ProviderError
+from providers.api.json_value import plain_json
 from providers.api.ports import AgentView
 from providers.api.provider import Phase
 from providers.api.session import Session
@@ -22,6 +24,9 @@ from .metering import GrowingText
 from .plan import AgentPlan
 from .sink import Draft, RunSink
 from .undo import Undo, UnstorableState
+
+MOST_PROGRESS: Final = 1_000
+"""Pieces of progress of one hook that are sent on."""
 
 
 @dataclass(slots=True)
@@ -140,6 +145,7 @@ class Pipeline:
             return None
         hook = bound.provider.before_run if phase == "beforeRun" else bound.provider.after_run
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
+        context.on_progress = _Progress(self._sink, bound, phase)
         started = time.perf_counter()
         undo = Undo(self._session, context, bound.state_key, own_only=bound.independent)
         failure: SidecarError | None = None
@@ -190,6 +196,25 @@ class Pipeline:
         if undo.removed:
             data["removed"] = undo.removed
         self._sink.stage(Draft("provider.completed", data))
+
+
+class _Progress:
+    """Sends on what a hook tells of its progress, as long as that is of it, is JSON, and is not too much."""
+
+    def __init__(self, sink: RunSink, bound: BoundProvider, phase: Phase) -> None:
+        self._sink, self._bound, self._phase = sink, bound, phase
+        self._left = MOST_PROGRESS
+
+    def __call__(self, source_id: str, message: str | None, data: Any) -> None:
+        if source_id != self._bound.source_id or self._left == 0:
+            return
+        self._left -= 1
+        event: JsonObject = {"sourceId": source_id, "phase": self._phase}
+        if message is not None:
+            event["message"] = message
+        if data is not None:
+            event["data"] = plain_json(data, "data")
+        self._sink.ephemeral("provider.progress", event)
 
 
 class _ReplacesBeside(Exception):

@@ -1,5 +1,6 @@
 """Which sessions are open here: finds, opens, closes and deletes them. Runs nothing; `opening` is how one is made."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -156,11 +157,11 @@ class SessionManager:
             lease = session.log.lease if session is not None else await store.acquire(session_id)
             await store.delete(lease)
         except Missing:
-            self._forget(session_id)
+            await self._forget(session_id)
             return False
         except StoreError as error:
             raise storage_error(error, session_id) from error
-        self._forget(session_id)
+        await self._forget(session_id)
         return True
 
     @asynccontextmanager
@@ -219,6 +220,7 @@ class SessionManager:
 
     async def close_all(self) -> None:
         """Let go of every session, and of the stores. What cannot be stored now is logged, and left to crash repair."""
+        await asyncio.gather(*(session.lifetimes.leave() for session in self._open.values()))
         for session in list(self._open.values()):
             try:
                 await self._give_up(session)
@@ -230,6 +232,7 @@ class SessionManager:
         """Forget a one-off run's session."""
         session = self._open.pop(session_id, None)
         if session is not None:
+            await session.lifetimes.leave()
             await session.store.delete(session.log.lease)
 
     async def _refuse_namesake(self, session_id: str, store: SessionStore) -> None:
@@ -276,15 +279,16 @@ class SessionManager:
                 await session.store.release(session.log.lease)
         except StoreError as error:
             if session.lost or is_lost(error):
-                self._forget(session.session_id)
+                await self._forget(session.session_id)
             raise storage_error(error, session.session_id) from error
-        self._forget(session.session_id)
+        await self._forget(session.session_id)
 
-    def _forget(self, session_id: str) -> None:
+    async def _forget(self, session_id: str) -> None:
         """It is not open here any more; who waits for its events looks elsewhere."""
         session = self._open.pop(session_id, None)
         if session is not None:
             session.log.wake()
+            await session.lifetimes.leave()
 
     def _admit(self, session: OpenSession) -> OpenSession:
         self._open[session.session_id] = session

@@ -18,6 +18,7 @@ from sidecar.stores.base import PutState, SessionStore
 
 from .event_log import EventLog
 from .merge_patch import carry_over
+from .provider_lifetimes import ProviderLifetimes
 from .record import SessionRecord
 from .slot import RunSlot
 from .transcript import Transcript
@@ -50,6 +51,7 @@ class OpenSession:
         self.transcript = transcript
         self.one_off = one_off
         self.stats: dict[str, HookStats] = {}
+        self.lifetimes = ProviderLifetimes()
         self.slot = RunSlot()
         self.changing = asyncio.Lock()
         """Held from reading record or state to having stored what was made of it: no change undoes another."""

@@ -146,6 +146,8 @@ class Turn:
         finally:
             self._settled.set()
             self._sink.close()
+            if self._session.one_off:
+                await self._session.lifetimes.leave()
             self._session.turn = None
             self._session.slot.leave(self._ticket)
 
@@ -233,7 +235,7 @@ class Turn:
         """Let the agent work until it is done, fails, or is told to stop."""
         if self._ticket.stop is not None:
             return stopped_by(self._ticket.stop)
-        work = asyncio.create_task(self._execution.run(), name=f"run {self.run_id}")
+        work = asyncio.create_task(self._work(), name=f"run {self.run_id}")
         stop = await self._supervise(work)
         progress = self._execution.progress
         if work.done() and not work.cancelled():
@@ -246,6 +248,10 @@ class Turn:
             return End("completed", progress.stop_reason)
         await self._tell_providers(RuntimeError(f"the run was stopped: {stop}"))
         return stopped_by(stop or "cancelled")
+
+    async def _work(self) -> None:
+        await self._session.lifetimes.enter(self._session.plan)
+        await self._execution.run()
 
     async def _supervise(self, work: asyncio.Task[None]) -> StopKind | None:
         """Wait for the work, a stop or the time limit; stop the work in the last two cases."""
