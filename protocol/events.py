@@ -125,6 +125,13 @@ class ToolStarted(WireModel):
     status: Literal["pending", "running"]
 
 
+class ToolDelta(WireModel):
+    """Ephemeral. What a tool tells while it works."""
+
+    call_id: str
+    text: str
+
+
 class ToolCompleted(WireModel):
     """A call has its one result."""
 
@@ -184,6 +191,7 @@ EVENTS: dict[str, type[WireModel]] = {
     "reasoning.delta": ReasoningDelta,
     "reasoning.completed": ReasoningCompleted,
     "tool.started": ToolStarted,
+    "tool.delta": ToolDelta,
     "tool.completed": ToolCompleted,
     "state.changed": StateChanged,
     "usage.updated": UsageUpdated,

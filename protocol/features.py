@@ -13,6 +13,7 @@ FEATURES: Final[dict[str, dict[str, bool]]] = {
     "reloadConfig": {},
     "trust": {},
     "plugins": {},
+    "explain": {},
 }
 """An object a feature; `{}` means supported. A feature that is absent is refused with `capabilityRequired`."""
 

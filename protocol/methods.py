@@ -5,6 +5,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from .base import Empty, Params, WireModel
 from .events import RunEvent
+from .explain import ExplainRunParams, ExplainRunResult
 from .lifecycle import CancelParams, InitializeParams, InitializeResult
 from .runs import (
     CancelRunParams,
@@ -88,6 +89,7 @@ STEER_RUN: Final = Method("steerRun", SteerRunParams, SteerRunResult)
 GET_STATE: Final = Method("getState", GetStateParams, GetStateResult)
 GET_HISTORY: Final = Method("getHistory", GetHistoryParams, GetHistoryResult)
 GET_EVENTS: Final = Method("getEvents", GetEventsParams, GetEventsResult)
+EXPLAIN_RUN: Final = Method("explainRun", ExplainRunParams, ExplainRunResult)
 LIST_AGENTS: Final = Method("listAgents", Empty, ListAgentsResult)
 LIST_MODELS: Final = Method("listModels", Empty, ListModelsResult)
 LIST_PROVIDERS: Final = Method("listProviders", Empty, ListProvidersResult)
@@ -113,6 +115,7 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
     GET_STATE,
     GET_HISTORY,
     GET_EVENTS,
+    EXPLAIN_RUN,
     LIST_AGENTS,
     LIST_MODELS,
     LIST_PROVIDERS,
@@ -145,7 +148,6 @@ SERVER_NOTIFICATIONS: Final[dict[str, type[WireModel]]] = {
 
 NOT_YET: Final[dict[str, str]] = {
     "resolveRequest": "approvals",
-    "explainRun": "explain",
     "listTools": "tools",
     "listApprovalRules": "approvals",
     "revokeApprovalRule": "approvals",

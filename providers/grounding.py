@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
+from .grounding_dates import dates_in, dates_of
+
 _NUMBER: Final = re.compile(r"[-\u2212]?\d+(?:[.,]\d+)*")
 _SPACED_NUMBER: Final = re.compile(r"(?<![\d.,])[-\u2212]?\d{1,3}(?:[ '\u00a0\u2009\u202f]\d{3})+(?![\d])(?:[.,]\d+)?")
 """Thousands set apart by a blank or an apostrophe. It may as well be two numbers, so this is one reading of several."""
@@ -34,19 +36,25 @@ _SAME_LETTER: Final = {"i\u0307": "i", "\u0131": "i", "\u2019": "'"}
 def is_grounded(value: Any, text: str) -> bool:
     """Whether `value` occurs in `text`.
 
-    Strings: case-folded, in NFC, as whole words, with at least one letter. Numbers: as whole numbers, with or without
+    Strings: case-folded, in NFC, as whole words, or as the same date in another notation. A string of digits and marks
+    ("555-1234") must stand there as it is, and be no part of a longer one. Numbers: as whole numbers, with or without
     marks between their thousands. Everything else (booleans, arrays, objects, nothing) cannot be looked for and is not
     grounded.
     """
     if isinstance(value, bool):
         return False
     if isinstance(value, str):
-        return _has_words(_folded(value), _folded(text))
+        return _has_words(_folded(value), _folded(text)) or not dates_of(value).isdisjoint(dates_in(text))
     if isinstance(value, int):
         return any(reading == value for reading in _numbers(text))
     if isinstance(value, float):
         return math.isfinite(value) and any(float(reading) == value for reading in _numbers(text))
     return False
+
+
+def has_letters(value: str) -> bool:
+    """Whether it is more than digits and marks."""
+    return any(character.isalpha() for character in value)
 
 
 def _folded(text: str) -> str:
@@ -57,14 +65,26 @@ def _folded(text: str) -> str:
 
 
 def _has_words(words: str, text: str) -> bool:
-    if not any(character.isalpha() for character in words):
-        return False
+    is_end = _is_boundary
+    if not has_letters(words):
+        if not any(character.isdecimal() for character in words):
+            return False
+        words, text, is_end = _with_plain_digits(words), _with_plain_digits(text), _is_end_of_digits
     start = text.find(words)
     while start >= 0:
-        if _is_boundary(text, start) and _is_boundary(text, start + len(words)):
+        if is_end(text, start) and is_end(text, start + len(words)):
             return True
         start = text.find(words, start + 1)
     return False
+
+
+def _with_plain_digits(text: str) -> str:
+    return "".join(str(unicodedata.decimal(character)) if character.isdecimal() else character for character in text)
+
+
+def _is_end_of_digits(text: str, at: int) -> bool:
+    """Whether digits may begin or end here: "20" is not in "20.5", nor "2020-05" in "2020-05-01"."""
+    return _is_boundary(text, at) and _JOINED.search(text[max(at - 2, 0) : at + 2], ...) is None
 
 
 def _is_boundary(text: str, at: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from protocol.base import JsonObject
 from protocol.state import DocumentState
 from sidecar.config.limits import Limits
+from sidecar.descendants import kill_descendants
 from sidecar.errors import SidecarError
 from sidecar.handlers.reload_config import reload
 from sidecar.handlers.services import Documents, Services
@@ -115,6 +116,7 @@ class Process:
             LOGGER.info("ending: %s", ended.why)
             await self._close(ended)
         finally:
+            kill_descendants()
             self._parent.close()
             restore()
         return ended.code

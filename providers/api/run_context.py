@@ -9,6 +9,7 @@ from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message
 
+from .delegation import Delegate
 from .ports import AgentView
 from .session import Session
 
@@ -36,6 +37,8 @@ class RunContext:
     """The run whose tool this run is."""
     depth: int = 0
     """How many runs this one is delegated through; 0 for a run that a host asked for."""
+    delegate: Delegate | None = None
+    """Has a task done by another agent, as a run within this one; tools for that are made by `as_tool`."""
 
 
 _current: ContextVar[RunContext | None] = ContextVar("agent_sidecar_run", default=None)

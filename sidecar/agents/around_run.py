@@ -7,7 +7,7 @@ from providers.api.context import Response
 from providers.api.middleware import AgentContext, MiddlewareFailure, MiddlewareTermination, processor_of
 from sidecar.errors import MiddlewareFailed, SidecarError
 
-from .onion import TookTooLong, through
+from .onion import TookTooLong, named, through
 from .output import new_message_id
 from .parts import BoundMiddleware
 
@@ -38,7 +38,7 @@ async def run_within(
     except SidecarError:
         raise
     except Exception as error:
-        raise MiddlewareFailed("agent", type(error).__name__) from error
+        raise MiddlewareFailed("agent", named(error)) from error
 
 
 def messages_of(result: object, around: Sequence[BoundMiddleware], run_id: str) -> tuple[Message, ...]:

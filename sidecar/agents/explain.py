@@ -5,7 +5,7 @@ a note means, and how it is stored, is `sidecar.sessions.explanations`.
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from typing import Final
 
 from protocol.base import JsonObject
 from protocol.messages import Message, Source, Usage
-from providers.api.context import Instruction, Removal, SessionContext
+from providers.api.context import Instruction, OfferedTool, Removal, SessionContext
 from providers.api.ports import ChatRequest, ToolSpec
 
 BY_THE_RUN: Final = Source(type="run")
@@ -23,7 +23,7 @@ _maker: ContextVar[Source] = ContextVar("agent_sidecar_call_maker", default=BY_T
 
 
 @contextmanager
-def calls_made_by(source_id: str) -> Iterator[None]:
+def calls_made_by(source_id: str) -> Generator[None]:
     """Clients that are given out inside make their calls for this provider."""
     token = _maker.set(Source(type="provider", source_id=source_id))
     try:
@@ -46,6 +46,7 @@ class CallPlan:
     context_messages: Mapping[str, Sequence[Message]]
     run_messages: Sequence[Message]
     input_messages: Sequence[Message]
+    tools: Sequence[OfferedTool]
     removed: Sequence[Removal]
     middleware: str
     """The names of what stands around the call."""
@@ -78,7 +79,12 @@ class CallNote:
 
     def end(self) -> None:
         """The call is over, in whatever way."""
-        self.spent_s = time.perf_counter() - self.began
+        self.spent_s = self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """How long it took; so far, while it is under way."""
+        return time.perf_counter() - self.began if self.spent_s is None else self.spent_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,6 @@ class Sight:
     before: Sequence[Instruction]
     """Instructions in front of the providers' ones."""
     behind: Sequence[Instruction]
-    tools: Mapping[str, Source]
     histories: Collection[str]
     """Source ids of the histories."""
 
@@ -103,7 +108,7 @@ class CallLog:
         self.phases: list[JsonObject] = []
         """How each hook of a provider ended, in the form of its event's data."""
         self.sight: Sight | None = None
-        """`None` until the loop begins."""
+        """`None` where the log is of no run."""
         self.transcript: Sequence[Message] = ()
         """What the session's transcript held when the run began."""
         self._plan: CallPlan | None = None
@@ -120,6 +125,7 @@ class CallLog:
             dict(context.context_messages),
             context.run_messages,
             context.input_messages,
+            tuple(context.tools),
             tuple(context.removed),
             middleware,
         )

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Final
 
-from protocol.messages import Message, Usage, text_length
+from protocol.messages import Message, Source, Usage, text_length
 from providers.api.ports import (
     CallRequested,
     ChatClient,
@@ -16,6 +16,8 @@ from providers.api.ports import (
     ReasoningDelta,
     TextDelta,
 )
+
+from .explain import CallLog
 
 CHARACTERS_A_TOKEN: Final = 4
 
@@ -44,22 +46,28 @@ class GrowingText:
 
 
 class Meter:
-    """A run's usage so far."""
+    """A run's usage so far, and the calls that it is of."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: "Meter | None" = None) -> None:
+        """`within`: the meter of the run that this one is delegated by, where its usage counts too."""
         self.usage = Usage()
+        self.calls = CallLog()
+        self._within = within
 
     def add(self, usage: Usage) -> None:
         """Count a finished call."""
         self.usage += usage
+        if self._within is not None:
+            self._within.add(usage)
 
 
 class MeteredClient:
-    """A chat client whose calls count in a meter."""
+    """A chat client whose calls count in a meter, and are noted there as `maker`'s."""
 
-    def __init__(self, client: ChatClient, meter: Meter) -> None:
+    def __init__(self, client: ChatClient, meter: Meter, maker: Source) -> None:
         self._client = client
         self._meter = meter
+        self._maker = maker
 
     @property
     def name(self) -> str:
@@ -74,24 +82,28 @@ class MeteredClient:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatUpdate, None]:
         """The client's own stream, counted at its end. One that is cut counts too, by estimate: hosts pay for it."""
         written = 0
-        counted = False
+        note = self._meter.calls.begin(self._client.name, request, self._maker)
         try:
             async with aclosing(self._client.stream(request)) as updates:
                 async for update in updates:
                     match update:
                         case TextDelta(text) | ReasoningDelta(text):
                             written += len(text)
+                            note.token()
                         case CallRequested(call):
                             written += len(call.name) + len(str(call.arguments))
+                            note.token()
                         case Finished():
-                            counted = True
-                            self._meter.add(update.usage or _estimate(request, written))
+                            note.usage = update.usage or _estimate(request, written)
+                            self._meter.add(note.usage)
                         case _:
                             pass
                     yield update
         finally:
-            if written and not counted:
-                self._meter.add(_estimate(request, written))
+            if written and note.usage is None:
+                note.usage = _estimate(request, written)
+                self._meter.add(note.usage)
+            note.end()
 
 
 def _estimate(request: ChatRequest, written: int) -> Usage:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, cast
 
-from protocol.messages import Block, FunctionCallBlock, TextBlock
+from protocol.messages import Block, FunctionCallBlock, FunctionResultBlock, TextBlock
 from providers.api.middleware import ChatContext, MiddlewareFailure, MiddlewareTermination, processor_of
 from providers.api.ports import (
     CallRequested,
@@ -20,8 +20,9 @@ from providers.api.ports import (
 from providers.api.run_context import RunContext
 from sidecar.errors import MiddlewareFailed, ModelBadStream, SidecarError
 
-from .onion import Layer, TookTooLong, through
+from .onion import Layer, TookTooLong, named, through
 from .output import MessageWriter, Progress
+from .pairing import paired
 from .parts import BoundMiddleware
 from .sink import Draft, RunSink
 
@@ -67,8 +68,8 @@ class ModelCaller:
         self._progress = progress
         self._sink = sink
         self._run = run
-        self._middleware = middleware
         self._layers: list[Layer] = [processor_of(bound.middleware) for bound in middleware]
+        self._names = ", ".join(bound.name for bound in middleware)
         self._limit_s = limit_s
 
     async def call(self, request: ChatRequest) -> Answered:
@@ -77,6 +78,7 @@ class ModelCaller:
         Raises:
             SidecarError: the model, or its middleware, failed.
         """
+        self._progress.meter.calls.planned(request, self._names)
         if not self._layers:
             return await self._stream(request, hold=False)
         context = ChatContext(
@@ -89,6 +91,15 @@ class ModelCaller:
             session=self._run.session,
             run=self._run,
         )
+        try:
+            return await self._within(context, request)
+        except BaseException:
+            if context.hold_text:  # what middleware was to see first is not shown as the text of a cut message
+                self._progress.partial.clear()
+            raise
+
+    async def _within(self, context: ChatContext, request: ChatRequest) -> Answered:
+        """The call inside its middleware."""
         last: list[Answered] = []
 
         async def inside() -> None:
@@ -108,25 +119,29 @@ class ModelCaller:
         except SidecarError:
             raise
         except Exception as error:
-            raise MiddlewareFailed("chat", type(error).__name__) from error
+            raise MiddlewareFailed("chat", named(error)) from error
         if context.result is None and not ended:
             raise MiddlewareFailed("chat", "it left the call out, and gave no result")
+        if not isinstance(cast("object", context.result), ChatAnswer | None):
+            raise MiddlewareFailed("chat", f"its result is a {type(context.result).__name__}, not a ChatAnswer")
         return self._told(context, last[0] if last else None)
 
     def _told(self, context: ChatContext, said: Answered | None) -> Answered:
         """What the host and the transcript get: the model's answer, or what middleware put in its place."""
         result = context.result or _NOTHING
+        finish = result.finish
+        if said is not None and finish.conversation_id is None:  # the service has kept it, whatever becomes of it here
+            finish = replace(finish, conversation_id=said.finish.conversation_id)
         if said is not None and result.text == _text(said.blocks):
             if context.hold_text:
                 self._send(said.message_id, result.text)
-            return Answered(said.message_id, said.blocks, result.calls, result.finish)
+            return Answered(said.message_id, said.blocks, result.calls, finish)
         writer = MessageWriter(self._progress, self._sink)
         if said is None or context.hold_text:
             writer.text(result.text)
         blocks: tuple[Block, ...] = (TextBlock(text=result.text),) if result.text else ()
         message_id = writer.message_id if said is None or context.hold_text else said.message_id
-        by = ", ".join(bound.name for bound in self._middleware)
-        return Answered(message_id, blocks, result.calls, result.finish, replaced_by=by)
+        return Answered(message_id, blocks, result.calls, finish, replaced_by=self._names)
 
     def _send(self, message_id: str, text: str) -> None:
         if text:
@@ -162,15 +177,23 @@ class ModelCaller:
 
 
 def _request_of(context: ChatContext, request: ChatRequest) -> ChatRequest:
-    return ChatRequest(
-        messages=context.messages,
+    return replace(
+        request,
+        messages=paired(context.messages, _open_at_service(request)),
         instructions=context.instructions,
         options=context.options,
         tools=context.tools,
-        response_schema=request.response_schema,
         client_kwargs=context.client_kwargs,
-        conversation_id=request.conversation_id,
     )
+
+
+def _open_at_service(request: ChatRequest) -> set[str]:
+    """Calls whose results may stand alone, because the service has the calls."""
+    if request.conversation_id is None:
+        return set()
+    blocks = [block for message in request.messages for block in message.content]
+    results = {block.call_id for block in blocks if isinstance(block, FunctionResultBlock)}
+    return results - {block.call_id for block in blocks if isinstance(block, FunctionCallBlock)}
 
 
 def _text(blocks: Sequence[Block]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from protocol.agents import MiddlewareEntry, ProviderEntry
 from protocol.messages import Source
 from protocol.tools import AgentTool, ApprovalMode, HostTool, PythonTool, RegisteredTool, ToolEntry
+from providers.api.agent_tool import as_tool
 from providers.api.context import OfferedTool
 from providers.api.tool import FunctionTool
 from sidecar.errors import CapabilityRequired, ConfigInvalid
@@ -68,9 +69,25 @@ async def _tool(workspace: Workspace, agent: ResolvedAgent, entry: ToolEntry, fi
                 raise ConfigInvalid(_no_import("tool", path), key="tools.import")
             return _gated(await workspace.registered.tool_at(path, file), entry.approval_mode)
         case AgentTool():
-            raise CapabilityRequired("delegation", f"agent {agent.name!r}: a tool of type 'agent'")
+            return _agent_tool(workspace, entry)
         case HostTool(name=name):
             raise CapabilityRequired("hostTools", f"agent {agent.name!r}: the host tool {name!r}")
+
+
+def _agent_tool(workspace: Workspace, entry: AgentTool) -> FunctionTool:
+    """The other agent is known now, and made ready only when it is called: two agents may call each other."""
+    if not entry.agent or entry.arg_name == "":
+        raise ConfigInvalid("a tool of type 'agent' needs the name of an agent, and an argName", key="tools.agent")
+    other = workspace.catalog.resolve(entry.agent)
+    tool = as_tool(
+        other.name,
+        name=entry.name,
+        description=entry.description or other.spec.description,
+        arg_name=entry.arg_name or "task",
+        arg_description=entry.arg_description,
+        propagate_session=bool(entry.propagate_session),
+    )
+    return _gated(tool, entry.approval_mode)
 
 
 def _gated(tool: FunctionTool, mode: ApprovalMode | None) -> FunctionTool:

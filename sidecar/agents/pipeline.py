@@ -20,6 +20,7 @@ from sidecar.errors import ProviderFailed, SidecarError, new_error_id
 from sidecar.telemetry import log_failure
 
 from .binding import BoundProvider
+from .explain import calls_made_by
 from .metering import GrowingText
 from .plan import AgentPlan
 from .sink import Draft, RunSink
@@ -51,8 +52,11 @@ class Pipeline:
         context: SessionContext,
         sink: RunSink,
         stats: dict[str, HookStats],
+        *,
+        shares_state: bool = False,
     ) -> None:
         self._plan = plan
+        self._shares_state = shares_state
         self._left_out: Collection[str] = ()
         self._store_only: set[str] = set()
         self._agent = weakref.proxy(agent)  # it holds us: a cycle would keep a run's texts until some late collection
@@ -61,6 +65,8 @@ class Pipeline:
         self._sink = sink
         self._stats = stats
         self._entered: list[BoundProvider] = []
+        self.phases: list[JsonObject] = []
+        """How each hook ended, as its event tells it."""
 
     def leave_out(self, source_ids: Collection[str]) -> None:
         """Do not call the hooks of these providers in this run: somebody else sees to them, or nobody."""
@@ -115,14 +121,15 @@ class Pipeline:
 
     async def _tell_failure(self, bound: BoundProvider, error: Exception, partial_text: str) -> None:
         try:
-            await bound.provider.on_failure(
-                agent=self._agent,
-                session=self._session,
-                context=self._context,
-                state=self._session.state_of(bound.state_key),
-                error=error,
-                partial_text=partial_text,
-            )
+            with calls_made_by(bound.source_id):
+                await bound.provider.on_failure(
+                    agent=self._agent,
+                    session=self._session,
+                    context=self._context,
+                    state=self._session.state_of(bound.state_key),
+                    error=error,
+                    partial_text=partial_text,
+                )
         except Exception as problem:  # a hook of somebody's provider must not hide the run's own error
             log_failure(f"failure hook of provider {bound.source_id!r}", problem, new_error_id())
 
@@ -147,14 +154,15 @@ class Pipeline:
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
         context.on_progress = _Progress(self._sink, bound, phase)
         started = time.perf_counter()
-        undo = Undo(self._session, context, bound.state_key, own_only=bound.independent)
+        undo = Undo(self._session, context, bound.state_key, own_only=bound.independent or self._shares_state)
         failure: SidecarError | None = None
         try:
             state = self._session.state_of(bound.state_key)
             undo.remember_state()
-            await _within(
-                bound.timeout_ms, hook(agent=self._agent, session=self._session, context=context, state=state)
-            )
+            with calls_made_by(bound.source_id):
+                await _within(
+                    bound.timeout_ms, hook(agent=self._agent, session=self._session, context=context, state=state)
+                )
             undo.check_state()
             if bound.independent and context is not self._context and undo.removed:
                 raise _ReplacesBeside
@@ -187,6 +195,7 @@ class Pipeline:
             "phase": phase,
             "durationMs": round(spent_ms, 3),
         }
+        self.phases.append(data)
         if failure is not None:
             data["error"] = {"kind": failure.kind, "message": failure.message}
             self._sink.stage(Draft("provider.failed", data))

@@ -40,6 +40,8 @@ class AgentPlan:
     """Whether histories are fed and saved around each model call, instead of around the run."""
     detailed_tool_errors: bool = False
     """Whether a model is told what went wrong in a tool."""
+    session_instructions: str | None = None
+    """Which of the instructions are the session's."""
 
     @property
     def state_keys(self) -> frozenset[str]:
@@ -100,6 +102,7 @@ def make_plan(
         middleware=parts.middleware,
         per_service_call_history=bool(spec.per_service_call_history),
         detailed_tool_errors=parts.detailed_tool_errors,
+        session_instructions=settings.instructions,
     )
 
 

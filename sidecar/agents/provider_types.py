@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from protocol.agents import ProviderEntry
+from providers.import_thread import IMPORT_S, in_thread
 from providers.plugins import PluginError, imported, installed, is_import_path, load_installed
 from providers.registry import NOT_YET, REGISTRY, ProviderType
 from sidecar.errors import ConfigInvalid, new_error_id
 from sidecar.telemetry import log_failure
 
 from .catalog import ResolvedAgent
-from .import_thread import IMPORT_S, in_thread
 
 
 async def provider_types(

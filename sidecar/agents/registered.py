@@ -17,11 +17,11 @@ from protocol.base import Json
 from providers.api.middleware import AgentMiddleware, ChatMiddleware, FunctionMiddleware, MiddlewareError, kind_of
 from providers.api.provider import ProviderConfig
 from providers.api.tool import FunctionTool, tool, tool_from_schema
+from providers.import_thread import IMPORT_S, in_thread
 from providers.plugins import Group, Plugin, PluginError, imported_object, installed, load_installed_object
 from sidecar.errors import ConfigInvalid, ToolNotFound
 from sidecar.telemetry import log_failure
 
-from .import_thread import IMPORT_S, in_thread
 from .parts import BoundMiddleware
 
 T = TypeVar("T")

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
-from protocol.messages import Message
-from providers.api.context import OfferedTool, Response, SessionContext
+from protocol.messages import Message, Source
+from providers.api.context import Instruction, OfferedTool, Response, SessionContext
+from providers.api.delegation import Delegate
 from providers.api.history import HistoryProvider
 from providers.api.invocation import ToolChanges
 from providers.api.middleware import AgentContext
@@ -22,8 +23,9 @@ from sidecar.errors import CapabilityRequired
 from .around_run import messages_of, run_within
 from .binding import BoundProvider
 from .conversation import RunConversation
+from .explain import BY_THE_RUN, Sight, maker_now
 from .loop import ModelLoop, completed_draft
-from .metering import MeteredClient
+from .metering import Meter, MeteredClient
 from .model_call import ModelCaller
 from .output import Progress
 from .parts import BoundMiddleware
@@ -69,6 +71,12 @@ class RunRequest:
     parent_run_id: str | None = None
     depth: int = 0
     """How many runs this one is delegated through."""
+    delegate: Delegate | None = None
+    """Runs other agents within this run."""
+    shares_state: bool = False
+    """Others write the session's state at the same time: it is another run's."""
+    meter: Meter = field(default_factory=Meter)
+    """Counts its model calls."""
     is_streaming: bool = True
 
 
@@ -85,7 +93,7 @@ class Execution:
         sink: RunSink,
         stats: dict[str, HookStats],
     ) -> None:
-        self.progress = Progress()
+        self.progress = Progress(meter=request.meter)
         self.steering = Steering()
         self._plan = plan
         self._request = request
@@ -104,7 +112,11 @@ class Execution:
         )
         self._context.run_messages = request.context_messages
         self._context.tools.extend(plan.tools)
-        self._pipeline = Pipeline(plan, self, session, self._context, sink, stats)
+        self._pipeline = Pipeline(
+            plan, self, session, self._context, sink, stats, shares_state=request.shares_state
+        )
+        self.progress.meter.calls.phases = self._pipeline.phases
+        self.progress.meter.calls.sight = self._sight()
 
     @property
     def name(self) -> str:
@@ -118,10 +130,13 @@ class Execution:
 
     def chat_client(self, model: str | None = None) -> ChatClient:
         """A client for a provider's own calls; they count in this run's usage."""
+        return self._metered(model, maker_now())
+
+    def _metered(self, model: str | None, maker: Source) -> ChatClient:
         client = self._models.get(model) if model is not None else self._client
         if client is None:
             raise RuntimeError("the run has no model yet")
-        return MeteredClient(client, self.progress.meter)
+        return MeteredClient(client, self.progress.meter, maker)
 
     async def run(self) -> None:
         """Do the run; what came of it stands in `progress`.
@@ -191,7 +206,7 @@ class Execution:
         """Providers, the loop, providers."""
         request, progress = self._request, self.progress
         enter_run(run)
-        client = self.chat_client()
+        client = self._metered(None, Source(type="agent", source_id=self.name))
         progress.stage = "beforeRun"
         histories, is_at_service = self._decide_history(client)
         progress.conversation_id = self._session.service_session_id
@@ -325,7 +340,21 @@ class Execution:
             properties=request.properties,
             parent_run_id=request.parent_run_id,
             depth=request.depth,
+            delegate=request.delegate,
         )
+
+    def _sight(self) -> Sight:
+        """Who says what the providers do not."""
+        plan, agent = self._plan, Source(type="agent", source_id=self.name)
+        session = Source(type="agent", source_id=self.name, source_type="session")
+        own = [Instruction(text, session if text == plan.session_instructions else agent) for text in plan.instructions]
+        behind = [
+            Instruction(text, source)
+            for text, source in ((plan.options.instructions, agent), (self._request.run_instructions, BY_THE_RUN))
+            if text
+        ]
+        histories = [bound.source_id for bound in plan.providers if isinstance(bound.provider, HistoryProvider)]
+        return Sight(self._request.run_id, self._context, own, behind, histories)
 
     def _response(self) -> Response:
         return Response(tuple(self.progress.messages), self.progress.text)

@@ -6,26 +6,26 @@ A call ends in exactly one result, whatever its tool or its middleware does; res
 """
 
 import asyncio
-import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from protocol.base import JsonObject
-from protocol.messages import FunctionCallBlock, FunctionResultBlock, TextBlock
+from protocol.messages import FunctionCallBlock, FunctionResultBlock
 from providers.api.invocation import UNSET, FunctionInvocationContext, ToolChanges
+from providers.api.json_value import plain_json
 from providers.api.middleware import MiddlewareFailure, MiddlewareTermination, processor_of
 from providers.api.run_context import RunContext
 from providers.api.tool import ArgumentsError, FunctionTool, ToolError
-from providers.api.tool_result import ToolResult, cut, tool_result
+from providers.api.tool_result import ToolResult, cut, error_result, tool_result
 from sidecar.config.limits import Limits
 from sidecar.crash_points import reached
-from sidecar.errors import MiddlewareFailed, SidecarError, new_error_id
+from sidecar.errors import MiddlewareFailed, OwnershipLost, new_error_id
 from sidecar.telemetry import log_failure
 from sidecar.tools.execution import call_function
 
-from .onion import Layer, TookTooLong, through
+from .onion import Layer, TookTooLong, contained, through
 from .output import Progress
 from .parts import BoundMiddleware
 from .sink import CallNote, Draft, RunSink
@@ -40,6 +40,8 @@ NOT_STORED_TEXT: Final = "Error: The call was not run: it could not be recorded.
 ABANDON_AFTER_S: Final = 0.5
 """A call that ignores its cancellation is given up after this."""
 LEFT_OUT_TEXT: Final = "Error: The call was not run: it was held back."
+SMALL: Final = 64 * 1024
+"""Characters of a result that is turned into text at once; anything else that may be long is, beside the loop."""
 
 
 @dataclass(slots=True)
@@ -70,10 +72,12 @@ class _Call:
     block: FunctionCallBlock
     result: ToolResult | None = None
     began: float | None = None
+    told: bool = False
+    """Its end is told, or about to be."""
 
     @property
     def result_block(self) -> FunctionResultBlock:
-        result = self.result or _error(FAILED_TEXT)
+        result = self.result or error_result(FAILED_TEXT)
         return FunctionResultBlock(
             call_id=self.block.call_id,
             content=result.content,
@@ -149,11 +153,11 @@ class ToolBatches:
             ended.extend(await self._run_all(due, changes))
         elif due:
             for one in due:
-                one.call.result = _error(NOT_STORED_TEXT)
+                one.call.result = error_result(NOT_STORED_TEXT)
                 ended.append(one.call)
         return BatchEnd(
             results=tuple(call.result_block for call in batch if call.result is not None),
-            drafts=[_completed(call) for call in ended],
+            drafts=_told(ended),
             notes=tuple(CallNote(one.call.block.call_id, one.tool.name, open=False) for one in due),
             left_to_host=tuple(call.block for call in batch if call.result is None),
             terminated=any(one.terminated for one in due),
@@ -165,12 +169,12 @@ class ToolBatches:
         """The result of a call that cannot be run."""
         most = self._limits.max_tool_calls
         if index >= most:
-            return _error(SURPLUS_TEXT.format(most=most))
+            return error_result(SURPLUS_TEXT.format(most=most))
         if is_cut:
-            return _error(TRUNCATED_TEXT)
+            return error_result(TRUNCATED_TEXT)
         if tool is None or tool.hosted is not None:
-            return _error(UNKNOWN_TEXT.format(name=block.name))
-        return _error(ARGUMENTS_TEXT) if block.raw_arguments is not None else None
+            return error_result(UNKNOWN_TEXT.format(name=block.name))
+        return error_result(ARGUMENTS_TEXT) if block.raw_arguments is not None else None
 
     async def _store_intent(self, due: Sequence[_ToolCall]) -> bool:
         reached("tool.intent.before")
@@ -187,7 +191,7 @@ class ToolBatches:
         Returns:
             The calls that ended last: their results are stored with the message.
         """
-        tasks = {asyncio.create_task(self._one(one, changes)): one for one in due}
+        tasks = {asyncio.create_task(self._one(one, changes)): one.call for one in due}
         pending = set(tasks)
         finished: list[_Call] = []
         try:
@@ -195,15 +199,25 @@ class ToolBatches:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-                finished = [tasks[task].call for task in done]
+                finished = [tasks[task] for task in done]
                 if pending:
-                    await self._sink.commit(*map(_completed, finished))
-        finally:
-            for task in pending:
-                task.cancel()
-            if pending:
-                await asyncio.wait(pending, timeout=ABANDON_AFTER_S)
+                    await self._sink.commit(*_told(finished))
+        except BaseException:
+            await self._give_up(tasks)
+            raise
         return finished
+
+    async def _give_up(self, tasks: dict[asyncio.Task[None], _Call]) -> None:
+        """Stop the calls that are under way. The results of those that have ended all the same are told, and kept."""
+        for task in tasks:
+            task.cancel()
+        try:
+            await asyncio.wait(tasks, timeout=ABANDON_AFTER_S)
+        finally:
+            for task in tasks:
+                task.add_done_callback(_retrieve)
+            for draft in _told([call for call in tasks.values() if call.result is not None and not call.told]):
+                self._sink.stage(draft)
 
     async def _one(self, one: _ToolCall, changes: ToolChanges) -> None:
         """One call, from its middleware to its result. What goes wrong in it becomes an error result.
@@ -216,14 +230,28 @@ class ToolBatches:
         pipe = ToolProgress(self._sink, block.call_id)
         context = FunctionInvocationContext(
             one.tool,
-            copy.deepcopy(block.arguments),
+            _copied(block.arguments),
             call_id=block.call_id,
             session=self._run.session,
-            kwargs=copy.deepcopy(dict(self._run.kwargs)),
+            kwargs=_copied(self._run.kwargs),
             run=self._run,
             changes=changes,
             progress=pipe.write,
         )
+        try:
+            await contained(self._within(one, context))
+        except MiddlewareFailure as failure:
+            raise MiddlewareFailed("function", str(failure), tool=one.tool.name) from failure
+        except OwnershipLost:
+            raise
+        except Exception as error:
+            call.result = self._failure(one, error)
+        finally:
+            pipe.close()
+        self._progress.batch[block.call_id] = call.result_block
+
+    async def _within(self, one: _ToolCall, context: FunctionInvocationContext) -> None:
+        """The call inside its middleware, up to what the model is told of it."""
 
         async def inside() -> None:
             await self._invoke(one, context)
@@ -234,61 +262,76 @@ class ToolBatches:
             one.terminated = True
             if termination.result is not None:
                 context.result = termination.result
-            call.result = self._told(one, context)
-        except MiddlewareFailure as failure:
-            raise MiddlewareFailed("function", str(failure), tool=one.tool.name) from failure
-        except SidecarError:
-            raise
-        except Exception as error:
-            call.result = self._failure(one, error)
+        if context.result is UNSET:
+            one.call.result = error_result(LEFT_OUT_TEXT)
         else:
-            call.result = self._told(one, context)
-        finally:
-            pipe.close()
-        self._progress.batch[block.call_id] = call.result_block
+            one.call.result = await self._shown(context.result, one.tool)
 
     async def _invoke(self, one: _ToolCall, context: FunctionInvocationContext) -> None:
         """The tool itself, with the arguments that middleware left."""
         tool = one.tool
         slow = tool.plan.is_slow
         values = await asyncio.to_thread(tool.bind, context.arguments) if slow else tool.bind(context.arguments)
-        tool.count()
         if context.arguments != one.call.block.arguments:
-            changed = _started(one, context.arguments)
-            if not await self._sink.commit(changed):
+            changed = cast("JsonObject", plain_json(context.arguments, "arguments"))
+            if not await self._sink.commit(_started(one, changed)):
                 raise ToolError(NOT_STORED_TEXT.removeprefix("Error: "))
         one.ran = True
         limit_s = self._limits.tool_timeout_ms / 1000
-        try:
-            context.result = await call_function(tool, values, context, timeout_s=limit_s, kwargs=context.kwargs)
-        except Exception:
-            tool.count_failure()
-            raise
+        context.result = await call_function(tool, values, context, timeout_s=limit_s, kwargs=context.kwargs)
         reached("tool.effect.after")
 
-    def _told(self, one: _ToolCall, context: FunctionInvocationContext) -> ToolResult:
-        """What the model is told of a call that did not fail."""
-        if context.result is UNSET:
-            return _error(LEFT_OUT_TEXT)
-        try:
-            result = tool_result(context.result, one.tool.result_parser)
-        except Exception as error:  # a parser of somebody's tool
-            return self._failure(one, error)
-        return cut(result, self._limits.tool_result_bytes)
+    async def _shown(self, value: Any, tool: FunctionTool) -> ToolResult:
+        """What a tool returned, as the model is told of it. What may be large is not turned into text on the loop."""
+
+        def show() -> ToolResult:
+            try:
+                return cut(tool_result(value, tool.result_parser), self._limits.tool_result_bytes)
+            except StopIteration as error:  # what waits for a thread would never hear of it
+                raise RuntimeError("the result parser raised StopIteration") from error
+
+        is_small = value is None or (isinstance(value, str | bytes) and len(value) <= SMALL)
+        return show() if is_small and tool.result_parser is None else await asyncio.to_thread(show)
 
     def _failure(self, one: _ToolCall, error: Exception) -> ToolResult:
         match error:
             case ToolError():
-                return _error(f"Error: {error}")
-            case ArgumentsError():
-                text = ARGUMENTS_TEXT
+                text = f"Error: {_text_of(error)}"
             case TookTooLong():
                 ran = "its outcome is not known" if one.ran else "it was not run"
-                return _error(f"Error: The middleware around this call took too long; {ran}.")
+                text = f"Error: The middleware around this call took too long; {ran}."
             case _:
-                text = FAILED_TEXT
-                log_failure(f"tool {one.tool.name!r}", error, new_error_id())
-        return _error(f"{text} Exception: {error}" if self._detailed else text)
+                text = ARGUMENTS_TEXT if isinstance(error, ArgumentsError) else FAILED_TEXT
+                if not isinstance(error, ArgumentsError):
+                    log_failure(f"tool {one.tool.name!r}", error, new_error_id())
+                if self._detailed:
+                    text += f" Exception: {_text_of(error)}"
+        return cut(error_result(text), self._limits.tool_result_bytes)
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # somebody's exception that cannot be shown
+        return type(error).__name__
+
+
+def _copied(value: Any) -> Any:
+    """Objects and arrays of one's own. What else is in them stays what it is: a host's own object may be no copy."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    return [_copied(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _told(calls: Sequence[_Call]) -> list[Draft]:
+    for call in calls:
+        call.told = True
+    return [_completed(call) for call in calls]
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 def _started(one: _ToolCall, arguments: JsonObject) -> Draft:
@@ -317,7 +360,3 @@ def _completed(call: _Call) -> Draft:
     data["durationMs"] = spent_ms
     notes = () if call.began is None else (CallNote(block.call_id, call.block.name, block),)
     return Draft("tool.completed", data, calls=notes)
-
-
-def _error(text: str) -> ToolResult:
-    return ToolResult((TextBlock(text=text),), None, is_error=True)

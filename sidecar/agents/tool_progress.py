@@ -2,12 +2,16 @@
 
 import asyncio
 import threading
-from typing import Final
+from typing import Final, cast
+
+from sidecar.models.json_text import clean
 
 from .sink import RunSink
 
 MOST_WAITING: Final = 64 * 1024
 """Characters that may wait to be sent; what a tool says beyond that is left out, and told."""
+AGAIN_AFTER_S: Final = 0.05
+"""A host that is far behind in reading is tried again after this."""
 
 
 class ToolProgress:
@@ -24,14 +28,19 @@ class ToolProgress:
         self._closed = False
 
     def write(self, text: str) -> None:
-        """Send some text on (`tool.delta`). May be called from any thread; never blocks."""
+        """Send some text on (`tool.delta`). May be called from any thread; never blocks.
+
+        Raises:
+            TypeError: it is no text.
+        """
+        if not isinstance(cast("object", text), str):
+            raise TypeError(f"progress is text, not {type(text).__name__}")
         with self._lock:
             if self._closed:
                 return
             is_first = not self._waiting
-            room = MOST_WAITING - self._size
-            self._left_out += max(len(text) - room, 0)
-            kept = text[:room]
+            kept = text[: MOST_WAITING - self._size]
+            self._left_out += len(text) - len(kept)
             if not kept:
                 return
             self._waiting.append(kept)
@@ -44,16 +53,24 @@ class ToolProgress:
 
     def close(self) -> None:
         """The call has ended: send what waits, and hear no more."""
-        self._flush()
         with self._lock:
             self._closed = True
+        self._send()
 
     def _flush(self) -> None:
+        """Send what waits, unless the host has enough to read; the call goes on."""
+        if self._closed:
+            return
+        if self._sink.congested:
+            self._loop.call_later(AGAIN_AFTER_S, self._flush)
+        else:
+            self._send()
+
+    def _send(self) -> None:
         with self._lock:
-            text, self._waiting = "".join(self._waiting), []
+            text, self._waiting = clean("".join(self._waiting)), []
             left_out, self._size, self._left_out = self._left_out, 0, 0
-            closed = self._closed
         if left_out:
             text += f"\n[{left_out} characters left out]\n"
-        if text and not closed:
+        if text:
             self._sink.ephemeral("tool.delta", {"callId": self._call_id, "text": text})

@@ -1,19 +1,41 @@
 """What `[endpoints.NAME]` of `sidecar.toml` may say, and the endpoints that are always there. Data only."""
 
-from typing import Final, Literal
+import difflib
+from typing import Annotated, Final, Literal, get_args
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, WithJsonSchema, field_validator, model_validator
 
-from protocol.base import StrictModel
+from protocol.base import JsonObject, StrictModel
+from providers.plugins import installed, is_import_path
 
 EndpointType = Literal["openai", "openai_responses", "embedded", "scripted"]
+"""The protocols that are known here; any other type is a plug-in's."""
+
+TYPES: Final[tuple[str, ...]] = get_args(EndpointType)
+PLUGIN_TYPE: Final = r"^[^:\s]+(:[^:\s]+)?$"
+
+_NO_PLUGINS: Final = (
+    "base_url",
+    "api_key_env",
+    "api_key_command",
+    "api_key_secret",
+    "organization",
+    "headers",
+    "connect_timeout_ms",
+    "max_retries",
+)
+"""Keys that mean something to our own clients only."""
 
 
 class EndpointConfig(StrictModel):
     """One place that serves models."""
 
-    type: EndpointType = "openai"
-    """Which protocol it speaks."""
+    type: Annotated[
+        str, WithJsonSchema({"anyOf": [{"enum": list(TYPES)}, {"type": "string", "pattern": PLUGIN_TYPE}]})
+    ] = "openai"
+    """Which protocol it speaks, or the chat client of a plug-in."""
+    config: JsonObject | None = None
+    """A plug-in's own configuration."""
     base_url: str | None = None
     """Default: `OPENAI_BASE_URL`, else OpenAI's own."""
     api_key_env: str | None = None
@@ -36,6 +58,29 @@ class EndpointConfig(StrictModel):
     """Retries of one call; never after a delta was handed on."""
     context_size: int | None = Field(default=None, gt=0)
     """Tokens, where the endpoint does not tell."""
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether its chat client is a plug-in's."""
+        return self.type not in TYPES
+
+    @field_validator("type")
+    @classmethod
+    def _known_type(cls, name: str) -> str:
+        if name in TYPES or is_import_path(name) or name in installed("chat_clients"):
+            return name
+        known = [*TYPES, *installed("chat_clients")]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"must be {', '.join(map(repr, known))} or module:Class{hint}")
+
+    @model_validator(mode="after")
+    def _of_its_type(self) -> "EndpointConfig":
+        if not self.is_plugin and self.config is not None:
+            raise ValueError(f"config is for plug-ins, not for the type {self.type!r}")
+        if self.is_plugin and (idle := sorted(self.model_fields_set.intersection(_NO_PLUGINS))):
+            raise ValueError(f"{', '.join(idle)}: not for a plug-in; what it needs stands in its config")
+        return self
 
     @model_validator(mode="after")
     def _one_key_source(self) -> "EndpointConfig":

@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr, model_validator
 from protocol.agents import AgentSpec
 from protocol.base import StrictModel
 
-from .endpoints import EndpointConfig
+from .endpoints import PLUGIN_TYPE, EndpointConfig
 from .limits import Limits
 
 _ENDPOINT: Final = r"^[^:\s]+$"
@@ -23,6 +23,7 @@ PATTERN_MEANINGS: Final = {
     _MODEL: "endpoint:model, for example openai:gpt-4.1-mini",
     _STORE: "memory, or sqlite: and the path of a file",
     _EMBEDDER: "auto, none, or endpoint:model",
+    PLUGIN_TYPE: "module:Class, or the name of an installed plug-in",
 }
 """What the patterns of this file ask for, in words."""
 

@@ -64,10 +64,11 @@ def _value(value: Json, path: KeyPath) -> str:
 
 
 def _is_secret(path: KeyPath) -> bool:
-    """Headers, environments, and what a provider's configuration calls a key or password."""
-    if path[0] in ("endpoints", "mcp_servers"):
-        return "headers" in path[2:] or "env" in path[2:]
-    return path[0] == "agents" and any(isinstance(part, str) and _SECRET_KEY.search(part) for part in path[3:])
+    """Headers, environments, and what a plug-in's or provider's configuration calls a key or password."""
+    if path[0] in ("endpoints", "mcp_servers") and ("headers" in path[2:] or "env" in path[2:]):
+        return True
+    may_hold_some = path[0] == "agents" or path[0] == "endpoints" and path[2:3] == ("config",)
+    return may_hold_some and any(isinstance(part, str) and _SECRET_KEY.search(part) for part in path[3:])
 
 
 def _one_line(text: str) -> str:

@@ -21,15 +21,10 @@ def _names_an_embedder(value: Json) -> bool:
     return isinstance(value, str) and ":" in value
 
 
-def _names_another_client(value: Json) -> bool:
-    return isinstance(value, str) and ":" in value
-
-
 UNAVAILABLE: Final = (
     Unavailable(("embeddings", "embedder"), "embeddings", _names_an_embedder),
     Unavailable(("mcp_servers",), "mcp"),
     Unavailable(("telemetry", "enabled"), "telemetry"),
-    Unavailable(("endpoints", "*", "type"), "endpointTypes", _names_another_client),
     Unavailable(("agents", "*", "harness"), "harness"),
     Unavailable(("agents", "*", "approvals"), "approvals"),
     Unavailable(("agents", "*", "compaction"), "compaction"),

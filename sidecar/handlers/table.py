@@ -11,6 +11,7 @@ from protocol.methods import (
     CLOSE_SESSION,
     CREATE_SESSION,
     DELETE_SESSION,
+    EXPLAIN_RUN,
     EXPORT_SESSION,
     FORK_SESSION,
     GET_EVENTS,
@@ -35,6 +36,7 @@ from .cancel_run import cancel_run
 from .close_session import close_session
 from .create_session import create_session
 from .delete_session import delete_session
+from .explain_run import explain_run
 from .export_session import export_session
 from .fork_session import fork_session
 from .get_events import get_events
@@ -115,6 +117,7 @@ TABLE: dict[str, Binding] = {
         _bind(GET_STATE, get_state, needs_config=False),
         _bind(GET_HISTORY, get_history),
         _bind(GET_EVENTS, get_events),
+        _bind(EXPLAIN_RUN, explain_run),
         _bind(LIST_AGENTS, list_agents),
         _bind(LIST_MODELS, list_models),
         _bind(LIST_PROVIDERS, list_providers),

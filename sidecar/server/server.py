@@ -52,7 +52,10 @@ from .validation import as_object, clean_nul, validate
 
 PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
 
-_OTHER_WAYS: Final = {"exportSession": "use `agent-sidecar sessions export --file`, which has no limit"}
+_OTHER_WAYS: Final = {
+    "exportSession": "use `agent-sidecar sessions export --file`, which has no limit",
+    "explainRun": "ask for one call at a time, with `call`",
+}
 """What to do about an answer that is too long, where there are no pages."""
 
 SETTLE_S: Final = 1.0

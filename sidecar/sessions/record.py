@@ -9,6 +9,7 @@ from protocol.messages import Message, Usage
 from protocol.sessions import CreateSessionParams, WireWarning
 from sidecar.stores.base import Damaged, PutRun, PutSession, SessionRow, Snapshot
 
+from .explanations import Explanation
 from .ids import new_id, now
 
 
@@ -79,6 +80,8 @@ class RunRecord(WireModel):
     duration_ms: int = 0
     error: WireError | None = None
     warnings: tuple[WireWarning, ...] = ()
+    explanation: Explanation | None = None
+    """What its model calls saw; absent where it made none, and until it has ended."""
 
     @property
     def ended(self) -> bool:

@@ -21,6 +21,8 @@ from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
 from sidecar.telemetry import log_failure
 
 from .event_log import is_lost
+from .explaining import explanation_of
+from .explanations import Explanation
 from .ids import new_id, now
 from .open_calls import close_calls
 from .open_session import OpenSession, state_bytes
@@ -130,6 +132,10 @@ class Turn:
         """What the run is doing."""
         return self._execution.progress.stage
 
+    def explanation(self) -> Explanation:
+        """What its model calls have seen so far."""
+        return explanation_of(self._execution.progress.meter.calls, self._session.plan.name)
+
     def cancel(self) -> None:
         """Ask the run to stop."""
         self._ticket.cancel()
@@ -195,7 +201,7 @@ class Turn:
             StorageFailed: the store did not take it; nothing of the run exists.
         """
         session = self._session
-        await session.transcript.load(session.session_id)
+        self._execution.progress.meter.calls.transcript = await session.transcript.load(session.session_id)
         async with session.changing:
             reached("run.begin.before")
             await self._store_begin()

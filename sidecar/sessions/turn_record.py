@@ -10,6 +10,7 @@ from protocol.sessions import WireWarning
 from sidecar.agents.output import Progress
 from sidecar.errors import SidecarError
 
+from .explaining import explanation_of
 from .ids import now
 from .record import RunRecord
 from .tickets import StopKind
@@ -68,6 +69,7 @@ def ended_record(
             "duration_ms": duration_ms,
             "error": WireError.model_validate(end.error.wire()) if end.error else None,
             "warnings": tuple(warnings),
+            "explanation": explanation_of(progress.meter.calls, agent),
         }
     )
 

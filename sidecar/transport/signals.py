@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
+from sidecar.descendants import kill_descendants
+
 _NAMES: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 """Where the platform has them."""
 
@@ -27,6 +29,7 @@ def install(on_signal: Callable[[int], None]) -> Callable[[], None]:
         nonlocal received
         del frame
         if received:
+            kill_descendants()
             os._exit(128 + number)
         received = True
         loop.call_soon_threadsafe(on_signal, number)

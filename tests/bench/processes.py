@@ -36,6 +36,23 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes that any of its threads has started, and theirs."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+async def has_descendants(pid: int) -> list[int]:
+    """Wait until it has started a process."""
+    async with asyncio.timeout(10):
+        while not (found := descendants(pid)):
+            await asyncio.sleep(0.01)
+    return found
+
+
 def children(pid: int) -> list[str]:
     """The processes that it has started."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -13,7 +13,7 @@ import pytest
 from protocol.agents import AgentSpec, ProviderEntry
 from providers import plugins
 from providers.plugins import PluginError, imported, load_installed
-from sidecar.agents import import_thread
+from providers import import_thread
 from sidecar.agents import provider_types as types
 from sidecar.agents.catalog import ResolvedAgent
 from sidecar.errors import ConfigInvalid

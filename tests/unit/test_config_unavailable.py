@@ -25,7 +25,6 @@ ASKS = [
     ('[embeddings]\nembedder = "openai:e"', 2, "embeddings.embedder", "embeddings"),
     ('[mcp_servers.files]\ncommand = "c"', 1, "mcp_servers", "mcp"),
     ("[telemetry]\nenabled = true", 2, "telemetry.enabled", "telemetry"),
-    ('[endpoints.e]\ntype = "my.module:Client"', 2, "endpoints.e.type", "endpointTypes"),
     ("[agents.a]\nharness = { todo = false }", 2, "agents.a.harness", "harness"),
     ('[agents.a.approvals]\nmode = "live"', 1, "agents.a.approvals", "approvals"),
     ('[agents.a.compaction]\nstrategy = "context_window"', 1, "agents.a.compaction", "compaction"),

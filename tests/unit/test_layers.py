@@ -137,7 +137,7 @@ def test_the_contracts_of_the_edge_name_every_module_below_it() -> None:
     edge, root = contracts()["json-stays-at-the-edge"], contracts()["sidecar-layers"]
     below = root["layers"][root["layers"].index("sessions") :]
     modules = {name.strip() for layer in below for name in layer.split("|")} - {
-        "errors", "options", "crash_points", "telemetry",
+        "errors", "options", "crash_points", "descendants", "telemetry",
     }  # fmt: skip
 
     assert {f"sidecar.{name}" for name in modules} | {"sidecar.handlers"} <= set(edge["source_modules"])

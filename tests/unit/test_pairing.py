@@ -1,5 +1,6 @@
 """What a model is sent is valid: each call is followed by its one result, whatever the transcript looks like."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -168,7 +169,7 @@ def test_everything_but_calls_and_results_stays_in_its_order(whole: list[Message
 @given(MESSAGES)
 def test_a_call_with_its_result_right_behind_it_is_never_lost(whole: list[Message]) -> None:
     kept = [block for message in paired(whole) for block in message.content]
-    for asked, told in zip(whole, whole[1:], strict=False):
+    for asked, told in pairwise(whole):
         if told.role == "tool" and called(asked) and called(asked) == answered(told):
             assert all(any(block is other for other in kept) for block in (*asked.content, *told.content))
 

@@ -487,6 +487,100 @@ class EventError(TypedDict):
     message: str
 
 
+class ExplainRunParams(TypedDict):
+    """What the model saw in a run's calls. A run under way gives the calls so far."""
+
+    sessionId: NotRequired[str]
+    runId: str
+    call: NotRequired[int]
+
+
+class Source(TypedDict):
+    """Where a message, an instruction or an event comes from."""
+
+    type: str
+    sourceId: NotRequired[str]
+    sourceType: NotRequired[str]
+    originSessionIds: NotRequired[list[str]]
+
+
+class SeenInstruction(TypedDict):
+    """A piece of the system instructions, and who said it."""
+
+    text: str
+    source: Source
+    tokens: int
+
+
+class SeenMessage(TypedDict):
+    """A message that the model saw."""
+
+    messageId: str
+    role: Literal["system", "user", "assistant", "tool"]
+    source: Source
+    tokens: int
+    text: NotRequired[str]
+    memoryIds: NotRequired[list[str]]
+
+
+class SeenTool(TypedDict):
+    """A tool that the model was offered."""
+
+    name: str
+    source: Source
+    tokens: int
+
+
+class Removed(TypedDict):
+    """Something that was taken from the model, or that something else stands for."""
+
+    what: Literal["message", "tool", "instruction"]
+    ref: str
+    by: Source
+
+
+class ExplainedCall(TypedDict):
+    """One model call."""
+
+    index: int
+    model: str
+    by: NotRequired[str]
+    instructions: list[SeenInstruction]
+    messages: list[SeenMessage]
+    tools: list[SeenTool]
+    removed: NotRequired[list[Removed]]
+    usage: NotRequired[Usage]
+    startedAt: str
+    firstTokenMs: NotRequired[int]
+    durationMs: int
+
+
+class HookError(TypedDict):
+    """Why a hook failed."""
+
+    kind: str
+    message: str
+
+
+class ProviderPhase(TypedDict):
+    """One hook of a provider."""
+
+    sourceId: str
+    type: str
+    phase: Literal["beforeRun", "afterRun"]
+    durationMs: float
+    error: NotRequired[HookError]
+
+
+class ExplainRunResult(TypedDict):
+    """Every model call of the run, and how long its providers took."""
+
+    runId: str
+    agent: str
+    calls: list[ExplainedCall]
+    providers: list[ProviderPhase]
+
+
 class ExportSessionResult(TypedDict):
     """The whole session as one JSON document: `{format: "agent-sidecar/session", version: 1, …}`."""
 
@@ -532,15 +626,6 @@ class GetHistoryParams(TypedDict):
     limit: NotRequired[int]
     order: NotRequired[Literal["asc", "desc"]]
     sources: NotRequired[list[str]]
-
-
-class Source(TypedDict):
-    """Where a message, an instruction or an event comes from."""
-
-    type: str
-    sourceId: NotRequired[str]
-    sourceType: NotRequired[str]
-    originSessionIds: NotRequired[list[str]]
 
 
 class Message(TypedDict):
@@ -1050,6 +1135,13 @@ class ToolCompleted(TypedDict):
     content: list[Block]
     structuredContent: NotRequired[Json]
     durationMs: float
+
+
+class ToolDelta(TypedDict):
+    """Ephemeral. What a tool tells while it works."""
+
+    callId: str
+    text: str
 
 
 class ToolStarted(TypedDict):

@@ -1,0 +1,163 @@
+"""What is stored of a run's model calls, and how it is shown again. Asks no store: the transcript is given to it.
+
+Each thing is kept once, in one of four tables, and a call names their rows by ranges: the calls of a long run share
+what they have in common. A history is a stretch of the transcript, by its first and last message.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from protocol.base import WireModel
+from protocol.explain import ExplainedCall, ProviderPhase, Removed, SeenInstruction, SeenMessage, SeenTool
+from protocol.messages import Message, Role, Source, Usage
+from sidecar.agents.estimates import message_tokens
+
+T = TypeVar("T")
+Ranges = tuple[tuple[int, int], ...]
+"""Rows of a table: from, and up to but without."""
+
+
+class SeenEntry(WireModel):
+    """A message; or, with `last`, a stretch of the transcript that begins with it."""
+
+    message_id: str
+    source: Source
+    role: Role | None = None
+    tokens: int = 0
+    text: str | None = None
+    memory_ids: tuple[str, ...] | None = None
+    last: str | None = None
+    count: int | None = None
+
+
+class RemovedEntry(Removed):
+    """Something that was removed; or, with `last`, a stretch of the transcript that begins with it."""
+
+    last: str | None = None
+    count: int | None = None
+
+
+class StoredCall(WireModel):
+    """One model call; its ranges are of the explanation's tables."""
+
+    model: str
+    by: str | None = None
+    instructions: Ranges
+    messages: Ranges
+    tools: Ranges
+    removed: Ranges
+    usage: Usage | None = None
+    started_at: str
+    first_token_ms: int | None = None
+    duration_ms: int
+
+
+class Explanation(WireModel):
+    """What a run's calls saw, as it is stored with the run."""
+
+    agent: str
+    instructions: tuple[SeenInstruction, ...]
+    messages: tuple[SeenEntry, ...]
+    tools: tuple[SeenTool, ...]
+    removed: tuple[RemovedEntry, ...]
+    calls: tuple[StoredCall, ...]
+    providers: tuple[ProviderPhase, ...]
+
+    @property
+    def needs_transcript(self) -> bool:
+        """Whether it names stretches of it."""
+        return any(entry.last is not None for entry in (*self.messages, *self.removed))
+
+
+class Expansion:
+    """An explanation on its way to the wire. A stretch is made once, however many calls have seen it."""
+
+    def __init__(self, explanation: Explanation, transcript: Sequence[Message], started_at: str) -> None:
+        """Expand nothing yet.
+
+        Args:
+            explanation: What is stored.
+            transcript: The session's, as it is now; may be empty where `needs_transcript` is false.
+            started_at: When the run started: what was put into a stretch later is left out of it.
+        """
+        self._explanation = explanation
+        self._transcript = transcript
+        self._started_at = started_at
+        self._stretches: dict[int, tuple[SeenMessage, ...]] = {}
+
+    def calls(self, only: int | None = None) -> tuple[ExplainedCall, ...]:
+        """Every call, or the one with this index."""
+        stored = self._explanation.calls
+        return tuple(self._call(index, call) for index, call in enumerate(stored) if only in (None, index))
+
+    def _call(self, index: int, call: StoredCall) -> ExplainedCall:
+        explanation = self._explanation
+        removed = tuple(one for row in _rows(call.removed) for one in self._removed(explanation.removed[row]))
+        return ExplainedCall(
+            index=index,
+            model=call.model,
+            by=call.by,
+            instructions=_picked(explanation.instructions, call.instructions),
+            messages=tuple(one for row in _rows(call.messages) for one in self._seen(row)),
+            tools=_picked(explanation.tools, call.tools),
+            removed=removed or None,
+            usage=call.usage,
+            started_at=call.started_at,
+            first_token_ms=call.first_token_ms,
+            duration_ms=call.duration_ms,
+        )
+
+    def _seen(self, row: int) -> tuple[SeenMessage, ...]:
+        known = self._stretches.get(row)
+        if known is None:
+            known = self._stretches[row] = tuple(self._messages_of(self._explanation.messages[row]))
+        return known
+
+    def _messages_of(self, entry: SeenEntry) -> Iterator[SeenMessage]:
+        if entry.last is None:
+            yield SeenMessage(
+                message_id=entry.message_id,
+                role=entry.role or "user",
+                source=entry.source,
+                tokens=entry.tokens,
+                text=entry.text,
+                memory_ids=entry.memory_ids,
+            )
+            return
+        for message in self._stretch(entry.message_id, entry.last, entry.count):
+            yield SeenMessage(
+                message_id=str(message.message_id),
+                role=message.role,
+                source=entry.source,
+                tokens=message_tokens(message),
+            )
+
+    def _removed(self, entry: RemovedEntry) -> Iterator[Removed]:
+        if entry.last is None:
+            yield Removed(what=entry.what, ref=entry.ref, by=entry.by)
+            return
+        for message in self._stretch(entry.ref, entry.last, entry.count):
+            yield Removed(what=entry.what, ref=str(message.message_id), by=entry.by)
+
+    def _stretch(self, first: str, last: str, count: int | None) -> Sequence[Message]:
+        start, end = self._places.get(first), self._places.get(last)
+        if start is None or end is None:
+            return ()
+        found = self._transcript[start : end + 1]
+        if len(found) == count:
+            return found
+        return [message for message in found if (message.created_at or "") <= self._started_at]
+
+    @cached_property
+    def _places(self) -> dict[str | None, int]:
+        return {message.message_id: place for place, message in enumerate(self._transcript)}
+
+
+def _picked(table: Sequence[T], ranges: Ranges) -> tuple[T, ...]:
+    return tuple(table[row] for row in _rows(ranges))
+
+
+def _rows(ranges: Ranges) -> Iterator[int]:
+    for first, end in ranges:
+        yield from range(first, end)
