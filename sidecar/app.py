@@ -159,7 +159,9 @@ def start_services(
     workspaces = Workspaces(
         lambda: _read(options, settings),
         replace(sources, initialization=settings) if sources is not None else None,
-        lambda config: Models(config.endpoints, default_model=config.default_model, secrets=secrets),
+        lambda config, plugins: Models(
+            config.endpoints, default_model=config.default_model, secrets=secrets, plugins=plugins
+        ),
         folder=default_cwd(params),
     )
     for warning in workspaces.base.warnings:

@@ -272,13 +272,18 @@ class ToolBatches:
         tool = one.tool
         slow = tool.plan.is_slow
         values = await asyncio.to_thread(tool.bind, context.arguments) if slow else tool.bind(context.arguments)
+        tool.count()
         if context.arguments != one.call.block.arguments:
             changed = cast("JsonObject", plain_json(context.arguments, "arguments"))
             if not await self._sink.commit(_started(one, changed)):
                 raise ToolError(NOT_STORED_TEXT.removeprefix("Error: "))
         one.ran = True
         limit_s = self._limits.tool_timeout_ms / 1000
-        context.result = await call_function(tool, values, context, timeout_s=limit_s, kwargs=context.kwargs)
+        try:
+            context.result = await call_function(tool, values, context, timeout_s=limit_s, kwargs=context.kwargs)
+        except Exception:
+            tool.count_failure()
+            raise
         reached("tool.effect.after")
 
     async def _shown(self, value: Any, tool: FunctionTool) -> ToolResult:

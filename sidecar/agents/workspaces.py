@@ -1,13 +1,14 @@
 """The configuration of each folder that sessions work in: its agents, models and limits. It runs no agent."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocol.sessions import WireWarning
+from sidecar.config.endpoints import EndpointConfig
 from sidecar.config.keypath import dotted
 from sidecar.config.limits import Limits
 from sidecar.config.load import Loaded, Sources, combine
@@ -63,6 +64,14 @@ class _Kept:
     workspace: Workspace
 
 
+class _Endpoints(NamedTuple):
+    """What endpoints are made of."""
+
+    endpoints: Mapping[str, EndpointConfig]
+    default_model: str | None
+    plugins: tuple[Path, ...]
+
+
 class Workspaces:
     """Finds the configuration of a folder. A project's file is read again only when it, or its trust, has changed."""
 
@@ -70,7 +79,7 @@ class Workspaces:
         self,
         read: Callable[[], Sources],
         sources: Sources | None,
-        make_models: Callable[[Config], Models],
+        make_models: Callable[[Config, Sequence[Path]], Models],
         *,
         folder: str | None = None,
     ) -> None:
@@ -79,7 +88,7 @@ class Workspaces:
         Args:
             read: Reads everything but projects' files again; may raise `SidecarError`.
             sources: What it gave; `None` where it was refused.
-            make_models: The endpoints of a configuration.
+            make_models: The endpoints of a configuration, given where its plug-ins are.
             folder: Where a session works that names none.
 
         Raises:
@@ -89,7 +98,7 @@ class Workspaces:
         self._read = read
         self._make_models = make_models
         self._process_project: Path | None = None
-        self._models: list[tuple[Config, Models]] = []
+        self._models: list[tuple[_Endpoints, Models]] = []
         self._kept: dict[Path, _Kept] = {}
         self._lock = asyncio.Lock()
         self._sources = sources
@@ -173,7 +182,7 @@ class Workspaces:
         """Close the endpoints of configurations that no session has any more."""
         wanted = [*in_use, self.base.models, *(kept.workspace.models for kept in self._kept.values())]
         unused = [models for _, models in self._models if models not in wanted]
-        self._models = [(config, models) for config, models in self._models if models in wanted]
+        self._models = [(made_of, models) for made_of, models in self._models if models in wanted]
         for models in unused:
             await models.aclose()
 
@@ -213,7 +222,7 @@ class Workspaces:
         return Workspace(
             loaded,
             AgentCatalog(config.agents, default_agent=config.default_agent),
-            self._models_of(config),
+            self._models_of(loaded),
             Registered(config.tools, config.middleware, loaded.plugins),
             tuple(WireWarning(kind=IGNORED, message=message) for message in messages),
         )
@@ -225,11 +234,14 @@ class Workspaces:
         why = "which counts only for a sidecar that is started in this project"
         return (f"{project.path}: ignored {named(keys)}, {why}",) if keys else ()
 
-    def _models_of(self, config: Config) -> Models:
+    def _models_of(self, loaded: Loaded) -> Models:
         """The endpoints of a configuration; configurations that agree on them share their connections."""
+        config = loaded.config
+        has_plugins = any(endpoint.is_plugin for endpoint in config.endpoints.values())
+        wanted = _Endpoints(config.endpoints, config.default_model, loaded.plugins if has_plugins else ())
         for known, models in self._models:
-            if (known.endpoints, known.default_model) == (config.endpoints, config.default_model):
+            if known == wanted:
                 return models
-        models = self._make_models(config)
-        self._models.append((config, models))
+        models = self._make_models(config, wanted.plugins)
+        self._models.append((wanted, models))
         return models

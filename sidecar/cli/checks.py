@@ -55,7 +55,7 @@ async def check_all(arguments: Arguments) -> list[Check]:
         *_configuration(loaded),
         await _store(config.store.path or "sqlite"),
         *_endpoints(config),
-        await _default_model(config),
+        await _default_model(loaded),
     ]
 
 
@@ -159,10 +159,11 @@ def _endpoints(config: Config) -> Iterator[Check]:
             yield Check(f"endpoint {name}", "ok", address)
 
 
-async def _default_model(config: Config) -> Check:
-    """The model of the default agent, found as a run would find it."""
+async def _default_model(loaded: Loaded) -> Check:
+    """The model of the default agent, found as a run would find it. A plug-in is not imported for that."""
+    config = loaded.config
     agent = config.agents.get(config.default_agent)
-    models = Models(config.endpoints, default_model=config.default_model)
+    models = Models(config.endpoints, default_model=config.default_model, plugins=loaded.plugins)
     try:
         async with asyncio.timeout(_ENDPOINT_SECONDS):
             model = (agent.model if agent else None) or await models.default()

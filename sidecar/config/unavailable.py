@@ -28,7 +28,6 @@ UNAVAILABLE: Final = (
     Unavailable(("agents", "*", "harness"), "harness"),
     Unavailable(("agents", "*", "approvals"), "approvals"),
     Unavailable(("agents", "*", "compaction"), "compaction"),
-    Unavailable(("limits", "delegation_depth"), "delegation"),
     Unavailable(("limits", "retrieval_timeout_ms"), "retrieval"),
 )
 """A feature that arrives takes its rows out of here."""

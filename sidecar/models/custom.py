@@ -5,24 +5,13 @@ It is imported and made at the first call, or before its first run, off the even
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, cast
 
-from protocol.messages import FunctionCallBlock, Usage
 from providers.api.chat_client import ChatClientError, whole_answer
-from providers.api.ports import (
-    CallRequested,
-    ChatRequest,
-    ChatUpdate,
-    Finished,
-    FinishReason,
-    ModelTraits,
-    ReasoningDelta,
-    RetryNotice,
-    TextDelta,
-)
+from providers.api.ports import ChatRequest, ChatUpdate, ModelTraits
 from providers.import_thread import IMPORT_S, Once, in_thread
 from providers.plugin_config import made
 from providers.plugins import Plugin, PluginError, imported_object, installed, is_import_path, load_installed_object
@@ -40,12 +29,12 @@ from sidecar.errors import (
     ModelTimeout,
     ModelUnavailable,
     SidecarError,
+    new_error_id,
 )
 from sidecar.telemetry import log_failure
 
-from .answer_text import TextJoiner
-from .call_assembly import new_call_id
-from .json_text import json_object
+from .call_pairs import call_ids
+from .custom_answer import CustomAnswer
 from .time_limits import CallTimer
 
 CLOSE_S: Final = 2.0
@@ -66,7 +55,6 @@ _ERRORS: Final[dict[str, type[SidecarError]]] = {
         ModelNotFound,
     )
 }
-_REASONS: Final = frozenset(get_args(FinishReason))
 
 
 class CustomChat:
@@ -109,9 +97,9 @@ class CustomChat:
             ModelError: the call failed, or the client broke the contract.
         """
         await self.load()
-        total_s = self._config.total_timeout_ms / 1000
-        timer = CallTimer(self._endpoint, self._config.idle_timeout_ms / 1000, asyncio.get_running_loop().time() + total_s)
-        answer = _Answer(self.name)
+        idle_s, total_s = self._config.idle_timeout_ms / 1000, self._config.total_timeout_ms / 1000
+        timer = CallTimer(self._endpoint, idle_s, asyncio.get_running_loop().time() + total_s)
+        answer = CustomAnswer(self.name, call_ids(request.messages))
         updates: AsyncIterator[Any] | None = None
         try:
             updates = await timer.within(self._begin(request))
@@ -123,10 +111,13 @@ class CustomChat:
         except GeneratorExit:
             raise
         except BaseException as error:
-            raise self._told(error) from error
+            told = self._told(error)
+            if told is error:
+                raise
+            raise told from error
         finally:
-            if updates is not None:
-                await _close(updates)
+            if isinstance(updates, AsyncGenerator):
+                await self._end(cast("AsyncGenerator[Any, None]", updates))
 
     async def aclose(self) -> None:
         """Close the client, if it was made and can be closed."""
@@ -140,7 +131,7 @@ class CustomChat:
                 if inspect.isawaitable(closing):
                     await closing
         except (Exception, SystemExit) as error:
-            log_failure(f"closing {self.name}", error, "-")
+            log_failure(f"closing {self.name}", error, new_error_id())
 
     async def _begin(self, request: ChatRequest) -> AsyncIterator[Any]:
         if not callable(getattr(self._client, "stream", None)):
@@ -151,6 +142,13 @@ class CustomChat:
         if not isinstance(updates, AsyncIterator):
             raise ModelBadStream(f"{self.name}: stream gave a {type(updates).__name__}, not an async iterator")
         return cast("AsyncIterator[Any]", updates)
+
+    async def _end(self, updates: AsyncGenerator[Any, None]) -> None:
+        """Close a stream. What goes wrong in that changes nothing of the answer."""
+        try:
+            await updates.aclose()
+        except (Exception, SystemExit) as error:
+            log_failure(f"closing a stream of {self.name}", error, new_error_id())
 
     async def _load(self) -> None:
         what = f"endpoint {self._endpoint!r}"
@@ -195,63 +193,9 @@ class CustomChat:
         return failure
 
 
-class _Answer:
-    """One answer as it comes: only what the contract allows goes on, and the ending comes last."""
-
-    def __init__(self, name: str) -> None:
-        self.is_finished = False
-        self._name = name
-        self._text, self._reasoning = TextJoiner(), TextJoiner()
-        self._call_ids: set[str] = set()
-
-    def checked(self, update: object) -> list[ChatUpdate]:
-        """What of an update may be handed on.
-
-        Raises:
-            ModelBadStream: it is no update, or the stream has ended without an ending.
-        """
-        match update:
-            case str() | TextDelta(text=str()):
-                return _said(TextDelta, self._text.add(update if isinstance(update, str) else update.text))
-            case ReasoningDelta(text=str(text)):
-                return _said(ReasoningDelta, self._reasoning.add(text))
-            case CallRequested(call=FunctionCallBlock() as call):
-                return [CallRequested(self._own(call))]
-            case RetryNotice(message=str(), attempt=int()):
-                return [update]
-            case Finished(reason=reason, usage=None | Usage(), model=None | str(), conversation_id=None | str()) if (
-                reason in _REASONS
-            ):
-                self.is_finished = True
-                rest = [*_said(ReasoningDelta, self._reasoning.finish()), *_said(TextDelta, self._text.finish())]
-                return [*rest, update]
-            case None:
-                raise ModelBadStream(f"{self._name}: the stream ended without Finished")
-            case _:
-                raise ModelBadStream(f"{self._name}: the stream holds {type(update).__name__}, or what does not fit it")
-
-    def _own(self, call: FunctionCallBlock) -> FunctionCallBlock:
-        """The call, with an id that no other call of the answer has, and arguments that can travel."""
-        arguments = json_object(call.arguments)
-        if arguments is None:
-            raise ModelBadStream(f"{self._name}: the arguments of a call to {call.name!r} are no JSON object")
-        call_id = call.call_id if call.call_id and call.call_id not in self._call_ids else new_call_id()
-        self._call_ids.add(call_id)
-        return call.model_copy(update={"call_id": call_id, "arguments": arguments})
-
-
-def _said(kind: Callable[[str], ChatUpdate], text: str) -> list[ChatUpdate]:
-    return [kind(text)] if text else []
-
-
 async def _iterated(updates: Sequence[ChatUpdate]) -> AsyncGenerator[ChatUpdate, None]:
     for update in updates:
         yield update
-
-
-async def _close(updates: AsyncIterator[Any]) -> None:
-    if isinstance(updates, AsyncGenerator):
-        await cast("AsyncGenerator[Any, None]", updates).aclose()
 
 
 def _refuse_no_client(plugin: Plugin) -> None:

@@ -1,19 +1,21 @@
 """Finds the chat client of a model by its name, `endpoint:model`, and the model of the `default` agent. It calls none.
 
-A new kind of endpoint is a function here and a row in `_FACTORIES`.
+A new kind of endpoint is a function here and a row in `_FACTORIES`; what has no row is a plug-in's.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from protocol.agents import ModelInfo
 from providers.api.ports import ChatClient
-from sidecar.config.endpoints import EndpointConfig, EndpointType
+from sidecar.config.endpoints import EndpointConfig
 from sidecar.errors import ModelNotFound, ModelUnavailable
 from sidecar.models import embedded_files
 
+from .custom import CustomChat
 from .embedded import EmbeddedChat
 from .openai_chat import OpenAIChat
 from .openai_endpoint import OpenAIEndpoint
@@ -34,6 +36,7 @@ class Models:
         default_model: str | None = None,
         secrets: Mapping[str, str] | None = None,
         environ: Mapping[str, str] = os.environ,
+        plugins: Sequence[Path] = (),
     ) -> None:
         """Nothing is opened or imported yet.
 
@@ -42,11 +45,13 @@ class Models:
             default_model: `endpoint:model` of the configuration; there is no built-in one.
             secrets: what the host gave at `initialize`; read at each call, so it may be filled later.
             environ: the environment.
+            plugins: folders of the configuration's plug-ins.
         """
         self._endpoints = endpoints
         self._default_model = default_model
         self._secrets: Mapping[str, str] = secrets if secrets is not None else {}
         self._environ = environ
+        self._plugins = plugins
         self._found_default: str | None = None
         self._clients: dict[str, ChatClient] = {}
         self._openai: dict[str, OpenAIEndpoint] = {}
@@ -64,7 +69,21 @@ class Models:
             if config is None or not name:
                 known = ", ".join(sorted(self._endpoints))
                 raise ModelNotFound(f"no model {model!r}: write endpoint:model; the endpoints are {known}")
-            client = self._clients[model] = _FACTORIES[config.type](self, endpoint, config, name)
+            make = _FACTORIES.get(config.type)
+            client = make(self, endpoint, config, name) if make else CustomChat(endpoint, config, name, self._plugins)
+            self._clients[model] = client
+        return client
+
+    async def ready(self, model: str) -> ChatClient:
+        """The same, once it can tell its traits: a plug-in's is imported and made first.
+
+        Raises:
+            ModelNotFound: there is no such endpoint.
+            ConfigInvalid: the plug-in cannot be imported or made.
+        """
+        client = self.get(model)
+        if isinstance(client, CustomChat):
+            await client.load()
         return client
 
     async def default(self) -> str:
@@ -96,7 +115,7 @@ class Models:
         """Close all connections, and end the processes of embedded models."""
         clients, self._clients = self._clients, {}
         endpoints, self._openai = self._openai, {}
-        closing = [client.aclose() for client in clients.values() if isinstance(client, EmbeddedChat)]
+        closing = [client.aclose() for client in clients.values() if isinstance(client, EmbeddedChat | CustomChat)]
         closing.extend(endpoint.aclose() for endpoint in endpoints.values())
         await asyncio.gather(*closing)
 
@@ -170,7 +189,7 @@ def _scripted(models: Models, endpoint: str, config: EndpointConfig, model: str)
     return ScriptedChat(endpoint, model, context_size=config.context_size)
 
 
-_FACTORIES: Final[dict[EndpointType, _Factory]] = {
+_FACTORIES: Final[Mapping[str, _Factory]] = {
     "openai": _openai,
     "openai_responses": _openai_responses,
     "embedded": _embedded,

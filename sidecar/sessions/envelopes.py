@@ -1,6 +1,7 @@
 """How events and messages look in the store and on the wire, and the way between the two. Stores and sends nothing."""
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -10,11 +11,36 @@ from sidecar.agents.sink import CallNote, Draft
 from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, StoredEvent
 
 
-def envelope(session_id: str, epoch: str, event: str, data: JsonObject, run_id: str | None, seq: int) -> JsonObject:
+_CALLER: Final = "$caller"
+"""Where the stored data of a delegated run's event says whose call the run is. No event's own field is called so."""
+
+
+class Caller(NamedTuple):
+    """The run that a run is delegated by, and the tool call that it is."""
+
+    run_id: str
+    call_id: str
+
+    def fields(self) -> JsonObject:
+        """As an event's envelope says it."""
+        return {"parentRunId": self.run_id, "parentCallId": self.call_id}
+
+
+def envelope(
+    session_id: str,
+    epoch: str,
+    event: str,
+    data: JsonObject,
+    run_id: str | None,
+    seq: int,
+    caller: Caller | None = None,
+) -> JsonObject:
     """What every event has, in the contract's order; the time is the caller's to add."""
     fields: JsonObject = {"sessionId": session_id}
     if run_id is not None:
         fields["runId"] = run_id
+    if caller is not None:
+        fields |= caller.fields()
     fields |= {"seq": seq, "epoch": epoch, "type": event, "data": data}
     return fields
 
@@ -22,27 +48,34 @@ def envelope(session_id: str, epoch: str, event: str, data: JsonObject, run_id: 
 def stored_envelope(session_id: str, epoch: str, stored: StoredEvent) -> JsonObject:
     """A stored event as it was sent, without `prevSeq`."""
     event = stored.event
-    fields = envelope(session_id, epoch, event.type, hydrate(stored), event.run_id, event.seq)
+    data: JsonObject = from_json(event.data)
+    caller = Caller(*data.pop(_CALLER)) if _CALLER in data else None
+    if stored.message is not None:
+        data = _joined(event.type, data, from_json(stored.message))
+    fields = envelope(session_id, epoch, event.type, data, event.run_id, event.seq, caller)
     fields["time"] = event.time
     return fields
 
 
-def event_row(draft: Draft, seq: int, time: str, run_id: str | None) -> Event:
+def event_row(draft: Draft, seq: int, time: str, run_id: str | None, caller: Caller | None = None) -> Event:
     """A durable event as it is stored: what a message of it says stands in the message's row."""
     message_id = row_key(draft.message, run_id) if draft.message is not None else None
-    return Event(seq=seq, type=draft.type, time=time, data=to_json(draft.data), run_id=run_id, message_id=message_id)
+    data = draft.data if caller is None else {**draft.data, _CALLER: caller}
+    return Event(seq=seq, type=draft.type, time=time, data=to_json(data), run_id=run_id, message_id=message_id)
 
 
-def draft_rows(drafts: Sequence[Draft], run_id: str | None) -> list[Put]:
-    """The writes that store what some events report."""
-    return [*_message_rows(drafts, run_id), *_call_rows(drafts, run_id)]
+def draft_rows(drafts: Sequence[Draft], run_id: str | None, *, is_delegated: bool = False) -> list[Put]:
+    """The writes that store what some events report. What is said in a delegated run is in no transcript."""
+    return [*_message_rows(drafts, run_id, is_delegated=is_delegated), *_call_rows(drafts, run_id)]
 
 
-def _message_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutMessage]:
+def _message_rows(drafts: Sequence[Draft], run_id: str | None, *, is_delegated: bool) -> list[PutMessage]:
     """The writes that store the messages of some events."""
     found = {draft.message.message_id: draft for draft in drafts if draft.message is not None}
     return [
-        put_message(draft.message, run_id, in_history=draft.in_history) for draft in found.values() if draft.message
+        put_message(draft.message, run_id, in_history=draft.in_history and not is_delegated)
+        for draft in found.values()
+        if draft.message
     ]
 
 
@@ -85,12 +118,6 @@ def row_key(message: Message, run_id: str | None) -> str:
 def whole(draft: Draft) -> JsonObject:
     """A new event's data, with what it refers to."""
     return draft.data if draft.message is None else _joined(draft.type, draft.data, draft.message.wire())
-
-
-def hydrate(stored: StoredEvent) -> JsonObject:
-    """A stored event's data, with what it refers to."""
-    data: JsonObject = from_json(stored.event.data)
-    return data if stored.message is None else _joined(stored.event.type, data, from_json(stored.message))
 
 
 def _joined(event: str, data: JsonObject, message: JsonObject) -> JsonObject:

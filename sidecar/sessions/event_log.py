@@ -24,7 +24,7 @@ from sidecar.stores.base import (
     Unknown,
 )
 
-from .envelopes import draft_rows, envelope, event_row, stored_envelope, whole
+from .envelopes import Caller, draft_rows, envelope, event_row, stored_envelope, whole
 from .ids import new_id, now
 from .outlet import Outlet
 
@@ -38,6 +38,7 @@ class _Pending:
 
     unit: Unit
     drafts: Sequence[Draft]
+    caller: Caller | None
     extra: JsonObject | None
     before_send: Callable[[int], None] | None = None
     send: bool = True
@@ -79,7 +80,7 @@ class EventLog:
         """Whether something waits to be stored."""
         return bool(self._backlog)
 
-    def ephemeral(self, event: str, data: JsonObject, run_id: str) -> None:
+    def ephemeral(self, event: str, data: JsonObject, run_id: str, caller: Caller | None = None) -> None:
         """Send an event that is not stored."""
         if event in self._outlet.opted_out:
             return
@@ -96,6 +97,8 @@ class EventLog:
             "type": event,
             "data": data,
         }
+        if caller is not None:
+            fields |= caller.fields()
         self._outlet.send_event(fields)
 
     async def append(
@@ -104,6 +107,7 @@ class EventLog:
         puts: Sequence[Put] | Callable[[int], Sequence[Put]] = (),
         *,
         run_id: str | None = None,
+        caller: Caller | None = None,
         prune_through: int = 0,
         keep: bool = True,
         extra: JsonObject | None = None,
@@ -116,6 +120,7 @@ class EventLog:
             drafts: The events.
             puts: Further writes of the unit, or a function from the unit's last seq to them.
             run_id: The run that the events belong to.
+            caller: Whose call that run is, if it is a delegated one.
             prune_through: Events up to this one need not be kept.
             keep: Try again later if it cannot be stored now; else forget it.
             extra: Fields to add to the envelopes that are sent, but not stored.
@@ -131,7 +136,7 @@ class EventLog:
                 await self._save_backlog()
             time = now()
             first = self._next_seq
-            events = [event_row(draft, seq, time, run_id) for seq, draft in enumerate(drafts, start=first)]
+            events = [event_row(draft, seq, time, run_id, caller) for seq, draft in enumerate(drafts, start=first)]
             last = first + len(events) - 1
             unit = Unit(
                 id=new_id("unit"),
@@ -139,11 +144,14 @@ class EventLog:
                 epoch=self._lease.epoch,
                 expect_seq=first - 1,
                 events=events,
-                puts=(*draft_rows(drafts, run_id), *(puts(last) if callable(puts) else puts)),
+                puts=(
+                    *draft_rows(drafts, run_id, is_delegated=caller is not None),
+                    *(puts(last) if callable(puts) else puts),
+                ),
                 prune_through=prune_through,
             )
             self._next_seq = last + 1
-            self._backlog.append(_Pending(unit, drafts, extra, before_send, send))
+            self._backlog.append(_Pending(unit, drafts, caller, extra, before_send, send))
             try:
                 await self._save_backlog()
             except (Unavailable, Refused) as error:
@@ -242,16 +250,15 @@ class EventLog:
         for event, draft in zip(pending.unit.events, pending.drafts, strict=True):
             if event.type in self._outlet.opted_out:
                 continue
-            fields = self._envelope(event.type, whole(draft), event.run_id, event.seq)
+            fields = envelope(
+                self._lease.session, self._epoch, event.type, whole(draft), event.run_id, event.seq, pending.caller
+            )
             fields["prevSeq"] = self._sent_seq
             fields["time"] = event.time
             if pending.extra:
                 fields.update(pending.extra)
             self._sent_seq = event.seq
             self._outlet.send_event(fields)
-
-    def _envelope(self, event: str, data: JsonObject, run_id: str | None, seq: int) -> JsonObject:
-        return envelope(self._lease.session, self._epoch, event, data, run_id, seq)
 
 
 def is_lost(error: StoreError) -> bool:

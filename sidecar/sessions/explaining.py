@@ -18,7 +18,7 @@ from sidecar.agents.metering import tokens_of
 from .explanations import Explanation, Ranges, RemovedEntry, SeenEntry, StoredCall
 
 TEXT_BUDGET: Final = 4 << 20
-"""Characters of instructions and injected messages that are kept of one run; what comes after that is cut."""
+"""Characters of instructions and injected messages that are kept of one run; a text that does not fit is cut."""
 CUT_TEXT: Final = 80
 """Characters that stay of an instruction that is cut."""
 
@@ -316,8 +316,10 @@ class _Writer:
 
     def _affordable(self, text: str) -> str | None:
         """The text, as long as there is room for it."""
+        if len(text) > self._budget:
+            return None
         self._budget -= len(text)
-        return text if self._budget >= 0 else None
+        return text
 
 
 def _provider_source(message: Message, source_id: str) -> Source:

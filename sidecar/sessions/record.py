@@ -65,6 +65,10 @@ class RunRecord(WireModel):
     """Input that was accepted while the run was under way, and may not be in the transcript yet."""
     alias_of: str | None = None
     """Another run's id: this one was taken into that run as steering."""
+    parent_run_id: str | None = None
+    """The run that this one is delegated by."""
+    parent_call_id: str | None = None
+    """The tool call of that run."""
     status: str = "running"
     stop_reason: str | None = None
     ended_at: str | None = None

@@ -13,7 +13,7 @@ from sidecar.crash_points import reached
 from sidecar.stores.base import Damaged, SessionStore, Snapshot, StoredMessage
 from sidecar.stores.base import RunRecord as StoredRun
 
-from .envelopes import read_call, row_key
+from .envelopes import Caller, read_call, row_key
 from .event_log import EventLog
 from .ids import now
 from .open_calls import close_calls
@@ -26,15 +26,18 @@ PAGE_BYTES = 64 << 20
 async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Recovered | None:
     """End what is unfinished as `interrupted`, and close its open calls. No call is ever made again.
 
+    What was delegated ends before the run whose call it is.
+
     The input, whole messages and input that was taken in under way stay in the transcript.
 
     Raises:
         StoreError: the repair could not be stored; the session must not be used.
     """
-    runs = read_runs(snapshot.session, snapshot.unfinished_runs)
+    runs = _innermost_first(read_runs(snapshot.session, snapshot.unfinished_runs))
     closed_calls: list[str] = []
     for run in runs:
-        rows = await _rows(store, snapshot.session, run.run_id)
+        caller = Caller(run.parent_run_id, str(run.parent_call_id)) if run.parent_run_id is not None else None
+        rows = await _rows(store, snapshot.session, run.run_id, hidden=caller is not None)
         messages = [Message.model_validate_json(row.body) for row in rows]
         drafts: list[Draft] = []
         closing = close_calls(messages, "unknown", _begun(snapshot, run.run_id))
@@ -49,6 +52,7 @@ async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Reco
             [*drafts, Draft("run.completed", _completed(ended))],
             lambda last_seq, ended=ended: [ended.model_copy(update={"last_seq": last_seq}).put()],
             run_id=run.run_id,
+            caller=caller,
             keep=False,
             send=False,
         )
@@ -86,11 +90,22 @@ def _begun(snapshot: Snapshot, run_id: str) -> dict[str, FunctionResultBlock | N
     return {note.call_id: note.result for note in notes}
 
 
-async def _rows(store: SessionStore, session_id: str, run_id: str) -> list[StoredMessage]:
+def _innermost_first(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    parents = {run.run_id: run.parent_run_id for run in runs}
+
+    def depth(run_id: str | None) -> int:
+        return 0 if run_id is None else 1 + depth(parents.get(run_id))
+
+    return sorted(runs, key=lambda run: -depth(run.run_id))
+
+
+async def _rows(store: SessionStore, session_id: str, run_id: str, *, hidden: bool) -> list[StoredMessage]:
     found: list[StoredMessage] = []
     after: int | None = None
     while True:
-        page = await store.messages(session_id, after=after, limit=PAGE, max_bytes=PAGE_BYTES, run_id=run_id)
+        page = await store.messages(
+            session_id, after=after, limit=PAGE, max_bytes=PAGE_BYTES, run_id=run_id, hidden=hidden
+        )
         found.extend(page.items)
         if page.next is None:
             return found

@@ -71,6 +71,8 @@ async def read_part(store: SessionStore, session_id: str, *, through: str | None
     run_id = through or before
     if run_id is not None:
         record = await find_run(store, session_id, run_id)
+        if record is not None and record.parent_run_id is not None:  # it has no place of its own
+            raise RunNotFound(run_id, session_id)
         joined = (record.alias_of if record is not None else None) or run_id
         places = [index for index, entry in enumerate(entries) if entry.run_id == joined]
         if not places:

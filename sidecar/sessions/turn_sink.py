@@ -9,6 +9,7 @@ from sidecar.errors import OwnershipLost
 from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER
 
+from .envelopes import Caller
 from .event_log import EventLog, is_lost
 from .outlet import Outlet
 from .progress_mirror import ProgressMirror
@@ -25,6 +26,7 @@ class TurnSink:
         mirror: ProgressMirror,
         *,
         stream: bool,
+        caller: Caller | None = None,
     ) -> None:
         self.warnings: list[WireWarning] = []
         self.storage_error: StoreError | None = None
@@ -34,6 +36,7 @@ class TurnSink:
         self._outlet = outlet
         self._mirror = mirror
         self._stream = stream
+        self._caller = caller
         self._staged: list[Draft] = []
         self._closed = False
 
@@ -43,7 +46,7 @@ class TurnSink:
             return
         self._mirror.event(event, data)
         if self._stream:
-            self._log.ephemeral(event, data, self._run_id)
+            self._log.ephemeral(event, data, self._run_id, self._caller)
 
     def stage(self, draft: Draft) -> None:
         """Keep for the next commit."""
@@ -65,7 +68,7 @@ class TurnSink:
 
     async def _commit(self, drafts: list[Draft]) -> bool:
         try:
-            await self._log.append(drafts, run_id=self._run_id)
+            await self._log.append(drafts, run_id=self._run_id, caller=self._caller)
             self.storage_error = None
         except StoreError as error:
             if is_lost(error):

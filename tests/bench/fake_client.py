@@ -92,5 +92,8 @@ class FakeModels:
     def get(self, model: str) -> ChatClient:
         return self._clients[model]
 
+    async def ready(self, model: str) -> ChatClient:
+        return self._clients[model]
+
     async def default(self) -> str:
         return self._default

@@ -45,14 +45,6 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-async def has_descendants(pid: int) -> list[int]:
-    """Wait until it has started a process."""
-    async with asyncio.timeout(10):
-        while not (found := descendants(pid)):
-            await asyncio.sleep(0.01)
-    return found
-
-
 def children(pid: int) -> list[str]:
     """The processes that it has started."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -1,10 +1,11 @@
 """A configuration whose default agent has tools, good and bad, from a module of its own. Tests only."""
 
-import asyncio
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.bench.waiting import eventually
 
 _MODULE: Final = '''
 """Tools for tests: what they do to the world stands in `effects.log` beside this file."""
@@ -137,9 +138,7 @@ class ToolPlugins:
 
     async def acted(self) -> None:
         """Wait until a tool has done something."""
-        async with asyncio.timeout(10):
-            while not self.effects:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: self.effects)
 
 
 def tool_plugins(

@@ -16,9 +16,10 @@ import pytest
 from tests.bench.fake_model import DONE, TC, F, FakeModel, Recorded, Reply, Stall, T
 from tests.bench.host import FakeHost, HostGone
 from tests.bench.ledger import Ledger
-from tests.bench.processes import children, gone, has_descendants, rss_bytes
+from tests.bench.processes import children, descendants, gone, rss_bytes
 from tests.bench.promises import hold
 from tests.bench.tool_plugins import ToolPlugins, tool_plugins
+from tests.bench.waiting import eventually
 from tests.conftest import SCALE
 from tests.e2e.test_faults_host import GONE_S, PARENT, WAYS, sidecar_of, vanish
 
@@ -158,7 +159,7 @@ async def test_a_sidecar_whose_host_vanishes_while_a_tool_runs_leaves_no_child_b
     model.says("Slept.")
     session.start("sleep", runId="r")
     await plugins.acted()
-    (child,) = await has_descendants(pid)
+    (child,) = await eventually(lambda: descendants(pid))
 
     vanish(host, way)
     async with asyncio.timeout(GONE_S * SLACK):

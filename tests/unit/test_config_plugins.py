@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from protocol.agents import AgentSpec, ProviderEntry
-from providers import plugins
+from providers import import_thread, plugins
 from providers.plugins import PluginError, imported, load_installed
-from providers import import_thread
 from sidecar.agents import provider_types as types
 from sidecar.agents.catalog import ResolvedAgent
 from sidecar.errors import ConfigInvalid

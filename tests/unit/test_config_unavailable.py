@@ -28,7 +28,6 @@ ASKS = [
     ("[agents.a]\nharness = { todo = false }", 2, "agents.a.harness", "harness"),
     ('[agents.a.approvals]\nmode = "live"', 1, "agents.a.approvals", "approvals"),
     ('[agents.a.compaction]\nstrategy = "context_window"', 1, "agents.a.compaction", "compaction"),
-    ("[limits]\ndelegation_depth = 2", 2, "limits.delegation_depth", "delegation"),
     ("[limits]\nretrieval_timeout_ms = 1", 2, "limits.retrieval_timeout_ms", "retrieval"),
 ]
 

@@ -1,6 +1,6 @@
 """The configuration of a folder is made once, and again only for a change; endpoints are shared and closed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,8 @@ from sidecar.models.registry import Models
 
 
 class FakeModels:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, plugins: Sequence[Path]) -> None:
+        self.plugins = plugins
         self.config = config
         self.closed = False
 
@@ -41,7 +42,7 @@ def users(text: str) -> None:
 
 
 def make_workspaces(folder: str | None = None) -> Workspaces:
-    return Workspaces(read, read(), cast("Callable[[Config], Models]", FakeModels), folder=folder)
+    return Workspaces(read, read(), cast("Callable[[Config, Sequence[Path]], Models]", FakeModels), folder=folder)
 
 
 def project(home: Path, name: str, text: str, *, trusted: bool = True) -> str:

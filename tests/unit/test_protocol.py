@@ -72,6 +72,7 @@ EVENT_DATA: dict[str, dict[str, Any]] = {
         "arguments": {"snake_case": {"camelCase": 1}},
         "status": "running",
     },
+    "tool.delta": {"callId": "c", "text": "half way"},
     "tool.completed": {
         "callId": "c",
         "name": "n",
