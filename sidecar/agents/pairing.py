@@ -30,6 +30,17 @@ def paired(messages: Sequence[Message], open_at_service: Collection[str] = ()) -
     return found
 
 
+def open_calls(messages: Sequence[Message]) -> set[str]:
+    """Ids of the calls that have no result."""
+    waiting: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            waiting -= {block.call_id for block in message.content if isinstance(block, FunctionResultBlock)}
+        else:
+            waiting |= {call.call_id for call in _calls(message)}
+    return waiting
+
+
 def _is_paired(messages: Sequence[Message]) -> bool:
     """Whether every tool message answers just the calls of the message before it, and every call is answered."""
     waiting: list[str] = []

@@ -3,8 +3,9 @@
 import binascii
 from collections.abc import Sequence
 
-from protocol.messages import Block, MediaBlock, Message, ResourceBlock, text_message
+from protocol.messages import Block, FunctionResultBlock, MediaBlock, Message, ResourceBlock, text_message
 from protocol.runs import RunInput
+from sidecar.agents.pairing import open_calls
 from sidecar.errors import InvalidParams
 
 _NEVER_INPUT = frozenset({"functionCall", "functionResult", "approvalRequest", "approvalResponse"})
@@ -30,7 +31,8 @@ def input_messages(given: RunInput) -> tuple[Message, ...]:
 def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> tuple[Message, ...]:
     """The messages that the conversation does not have yet.
 
-    A message whose id is in the transcript is skipped. A list without ids whose head is the whole transcript (same
+    A message whose id is in the transcript is skipped. A tool message answers calls that the transcript has open: those
+    of tools that the host carries out itself. A list without ids whose head is the whole transcript (same
     roles and content, an assistant message among them) is a replay: only its tail is new.
 
     Raises:
@@ -40,13 +42,14 @@ def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> 
     start = _replayed(messages, transcript)
     known = {message.message_id for message in transcript}
     seen: set[str] = set()
+    asked = open_calls(transcript) if any(message.role == "tool" for message in messages[start:]) else set[str]()
     found: list[Message] = []
     for index, message in enumerate(messages[start:], start):
         if message.message_id is not None:
             if message.message_id in known or message.message_id in seen:
                 continue
             seen.add(message.message_id)
-        _check(message, index)
+        _check(message, index, asked)
         found.append(message)
     return tuple(found)
 
@@ -64,12 +67,22 @@ def _replayed(messages: Sequence[Message], transcript: Sequence[Message]) -> int
     return len(transcript) if same else 0
 
 
-def _check(message: Message, index: int) -> None:
+def _check(message: Message, index: int, asked: set[str]) -> None:
+    """`asked`: ids of open calls; those that the message answers are taken out."""
     path = f"input.{index}"
+    if message.role == "tool" and message.content and all(_answers(block, asked) for block in message.content):
+        return
     if message.role in ("assistant", "tool"):
         fault = {"path": f"{path}.role", "message": f"no {message.role} message can be given here"}
         raise InvalidParams("run.input takes user and system messages; the transcript is kept by the session", [fault])
     _check_blocks(message.content, f"{path}.content")
+
+
+def _answers(block: Block, asked: set[str]) -> bool:
+    if not isinstance(block, FunctionResultBlock) or block.call_id not in asked:
+        return False
+    asked.remove(block.call_id)
+    return True
 
 
 def _check_blocks(blocks: Sequence[Block], path: str) -> None:
