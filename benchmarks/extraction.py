@@ -31,6 +31,7 @@ Facts = dict[str, Any]
 
 PERSON: Final = {"name": {"type": "string"}, "age": {"type": "integer"}}
 PLACE: Final = {**PERSON, "city": {"type": "string"}}
+BIRTH: Final = {"birthday": {"type": "string", "format": "date"}}
 LIFE: Final = {"job": {"type": "string"}, "pet_name": {"type": "string"}}
 
 LINES: Final[tuple[tuple[Facts, str, Facts], ...]] = (
@@ -59,6 +60,10 @@ LINES: Final[tuple[tuple[Facts, str, Facts], ...]] = (
     (LIFE, "I work as a nurse", {"job": "nurse"}),
     (LIFE, "My dog is called Rex", {"pet_name": "Rex"}),
     (LIFE, "Who wrote Hamlet?", {}),
+    (BIRTH, "I was born on 1990-05-17.", {"birthday": "1990-05-17"}),
+    (BIRTH, "My birthday is 17/05/1990", {"birthday": "1990-05-17"}),
+    (BIRTH, "Ich bin am 3. Oktober 1985 geboren.", {"birthday": "1985-10-03"}),
+    (BIRTH, "What day is it today?", {}),
 )
 
 
@@ -101,7 +106,7 @@ class Score:
 async def extract(client: ChatClient, fields: Facts, line: str, *, grounded: bool) -> Facts:
     """What the provider keeps of one line that a user said."""
     schema = {"type": "object", "properties": fields}
-    config = StructuredMemoryConfig(json_schema=schema, grounded=grounded)
+    config = StructuredMemoryConfig(schema=schema, grounded=grounded)
     provider = StructuredMemoryProvider("memory", config)
     session = Session("benchmark")
     message = text_message("user", line, source=Source(type="external"))

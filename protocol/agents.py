@@ -154,6 +154,11 @@ class AgentSpec(StrictModel):
     """Which tool calls need a person's consent."""
     compaction: CompactionConfig | None = None
     """What happens to a history that grows too long."""
+    implementation: str | None = None
+    """A plug-in that answers in place of model and tools: an installed one by its name, or `module:Class`
+    (configuration files only)."""
+    implementation_config: JsonObject | None = None
+    """The plug-in's own configuration."""
     harness: Flag | JsonObject | None = None
     """A ready-made set of providers and tools; false, true, or its parts."""
 

@@ -44,6 +44,7 @@ KINDS: Final[dict[str, Kind]] = {
     "toolFailed": Kind(4021),
     "hostUnavailable": Kind(4022, retryable=True),
     "middlewareFailed": Kind(4023),
+    "agentFailed": Kind(4024),
     "modelAuth": Kind(4030),
     "modelRateLimited": Kind(4031, retryable=True),
     "modelQuota": Kind(4032),

@@ -15,6 +15,9 @@ _SPACED_NUMBER: Final = re.compile(r"(?<![\d.,])[-\u2212]?\d{1,3}(?:[ '\u00a0\u2
 
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
 
+_JOINED: Final = re.compile(r"\d[.,:/'-]\d")
+"""A mark that belongs to the digits around it."""
+
 _UNSPACED: Final = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Myanmar
@@ -44,7 +47,7 @@ def is_grounded(value: Any, text: str) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, str):
-        return _has_words(_folded(value), _folded(text)) or not dates_of(value).isdisjoint(dates_in(text))
+        return _has_words(_folded(value), _folded(text)) or _has_date(value, text)
     if isinstance(value, int):
         return any(reading == value for reading in _numbers(text))
     if isinstance(value, float):
@@ -84,7 +87,14 @@ def _with_plain_digits(text: str) -> str:
 
 def _is_end_of_digits(text: str, at: int) -> bool:
     """Whether digits may begin or end here: "20" is not in "20.5", nor "2020-05" in "2020-05-01"."""
-    return _is_boundary(text, at) and _JOINED.search(text[max(at - 2, 0) : at + 2], ...) is None
+    return _is_boundary(text, at) and not any(
+        _JOINED.fullmatch(text, max(start, 0), start + 3) for start in (at - 2, at - 1)
+    )
+
+
+def _has_date(value: str, text: str) -> bool:
+    days = dates_of(value)
+    return bool(days) and not days.isdisjoint(dates_in(text))
 
 
 def _is_boundary(text: str, at: int) -> bool:

@@ -26,12 +26,14 @@ _NUMBER_OF: Final = {name: number for number, names in enumerate(_MONTHS, 1) for
 
 _BEGIN: Final = r"(?<![^\W_])(?<!\d[-/.])"
 _END: Final = r"(?![^\W_])(?![-/.]\d)"
-_ENDING: Final = r"(?:st|nd|rd|th|er|\.|\u00ba)?"
+_ENDING: Final = r"(?:st|nd|rd|th|er|o|\.)?"
 _OF: Final = r"(?:(?:of|de)\s)?"
 
 _YEAR_FIRST: Final = re.compile(rf"{_BEGIN}(\d{{4}})([-/.])(\d\d?)\2(\d\d?)(?:(?=t\d)|{_END})")
 _YEAR_LAST: Final = re.compile(rf"{_BEGIN}(\d\d?)([-/.])\s?(\d\d?)\2\s?(\d{{4}}|\d\d){_END}")
-_EAST_ASIAN: Final = re.compile(r"(?<!\d)(\d{4})\s?[\u5e74\ub144]\s?(\d\d?)\s?[\u6708\uc6d4]\s?(\d\d?)\s?[\u65e5\u53f7\uc77c]")
+_EAST_ASIAN: Final = re.compile(
+    r"(?<!\d)(\d{4})\s?[\u5e74\ub144]\s?(\d\d?)\s?[\u6708\uc6d4]\s?(\d\d?)\s?[\u65e5\u53f7\uc77c]"
+)
 _DAY_MONTH: Final = re.compile(rf"{_BEGIN}(\d\d?){_ENDING}[\s-]{_OF}([^\W\d_]+)\.?,?[\s-]{_OF}(\d{{4}}){_END}")
 _MONTH_DAY: Final = re.compile(rf"{_BEGIN}([^\W\d_]+)\.?\s(\d\d?)(?:st|nd|rd|th)?,?\s(\d{{4}}){_END}")
 

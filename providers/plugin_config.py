@@ -54,7 +54,7 @@ def _own_config(plugin: Plugin, config: Json) -> tuple[ProviderConfig, ...]:
 
 
 def _fault(error: ValidationError, config_type: type[ProviderConfig]) -> str:
-    """The first thing that is wrong, a misspelt key before all others: its key, what is wrong, the nearest valid key."""
+    """The first thing that is wrong, a misspelt key before all others: where, what, and the nearest valid key."""
     faults = error.errors(include_url=False, include_input=False)
     fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     where = ".".join(map(str, ("config", *fault["loc"])))
@@ -63,4 +63,6 @@ def _fault(error: ValidationError, config_type: type[ProviderConfig]) -> str:
         return f"{where}: {what}"
     known = [field.alias or name for name, field in config_type.model_fields.items()]
     near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
-    return f"{where}: {what}; " + (f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known) or 'none'}")
+    return f"{where}: {what}; " + (
+        f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known) or 'none'}"
+    )

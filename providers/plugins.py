@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Final, Literal
 
+from providers.api.callbacks import CallbackProvider
 from providers.api.provider import ContextProvider, ProviderConfig
 
 from .registry import ProviderType
@@ -165,6 +166,8 @@ def _import(type_name: str, module_name: str) -> ModuleType:
 
 def _provider_type(plugin: Plugin) -> ProviderType:
     what, target, place = plugin.what, plugin.target, plugin.place
+    if isinstance(target, CallbackProvider):
+        target = target.as_type()
     if not isinstance(target, type):
         raise PluginError(f"{what!r} in {place} is no class, but a {type(target).__name__}")
     if not issubclass(target, ContextProvider):

@@ -1,204 +1,231 @@
 """Learns named facts about the user from what they say, and asks for those that are missing.
 
-Seed 001's UserInfo, for any schema. The state is the flat object of known fields.
+Seed 001's UserInfo, for any JSON Schema or pydantic model. The state is the flat object of known fields.
 """
 
-import asyncio
-import difflib
 import json
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, Generic, cast
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypeVar  # with a default, before Python 3.13
 
-from protocol.agents import RunOptions
 from protocol.base import JsonObject
-from protocol.messages import Message, text_message
+from protocol.messages import Message
 from providers.api.context import SessionContext
-from providers.api.json_schema import dangling_reference, schema_problem, value_problem
-from providers.api.json_value import parse_json
-from providers.api.ports import AgentView, ChatClient, ChatRequest, ask
-from providers.api.provider import ContextProvider, ProviderConfig
+from providers.api.errors import ProviderError
+from providers.api.json_value import plain_json
+from providers.api.ports import AgentView
+from providers.api.provider import ContextProvider, ProviderConfig, Surroundings
 from providers.api.session import Session, State
+from providers.api.state import StateMismatch
 
 from .grounding import is_grounded
-
-ASK: Final = "You do not know the user's {field} yet. Ask for it, and answer no other question before you know it."
-KNOWN: Final = "The user's {field}: {value}."
-EXTRACT: Final = "Read the user's message and fill in what it says about the user. Use null for what it does not say."
-EXTRACT_ONE: Final = (
-    "Copy {meaning} from the message, word for word. If the message does not say it, answer with nothing."
+from .structured_memory_config import (
+    DEFINITIONS,
+    MemoryOptions,
+    StructuredMemoryConfig,
+    check_options,
+    fact_problems,
+    facts_of,
+    fields_of,
+    options_for,
 )
-MAX_ANSWER_TOKENS: Final = 512
+from .structured_memory_extraction import Extraction, without_rivals
+from .structured_memory_wording import ASK, ASK_MEANWHILE, KNOWN, filled
 
-LONGEST_COPY: Final = 100
-"""Characters of a value that a small model may give."""
+T = TypeVar("T", bound=BaseModel, default=BaseModel)
+Facts = BaseModel | Mapping[str, Any]
+"""Facts: those fields of a model that were set, or the fields of an object; `None` is unknown."""
 
-_EDGES: Final = ' \t\r\n\u3000,;:`"\u3001\uff0c'
-"""What no value begins or ends with, but a small model's copy of one does."""
-_DEFINITIONS: Final = ("$defs", "definitions")
-
-
-class StructuredMemoryConfig(ProviderConfig):
-    """What to learn, and how to speak of it."""
-
-    json_schema: JsonObject = Field(alias="schema")
-    """JSON Schema of an object; each of its `properties` is a field to learn."""
-    instructions: str | None = None
-    """What the extracting model is told."""
-    ask: str | dict[str, str] = ASK
-    """Instruction while a field is missing, for all fields or by field; `{field}` is its name. Empty: none."""
-    known: str | dict[str, str] = KNOWN
-    """Instruction once a field is known; `{field}` and `{value}`. Empty: none."""
-    model: str | None = None
-    """Model that extracts; default: the run's own."""
-    grounded: bool = True
-    """Keep only what occurs in the user's own text of that run."""
-
-    @field_validator("json_schema")
-    @classmethod
-    def _object_with_fields(cls, schema: JsonObject) -> JsonObject:
-        properties = schema.get("properties")
-        if schema.get("type", "object") != "object" or not isinstance(properties, dict) or not properties:
-            raise ValueError("it must describe an object with at least one property")
-        problem = schema_problem(schema)
-        if problem is not None:
-            raise ValueError(f"it is no JSON Schema: {problem}")
-        odd = [name for name, field in cast("JsonObject", properties).items() if not isinstance(field, dict)]
-        if odd:
-            raise ValueError(f"properties.{odd[0]} must be an object")
-        reference = dangling_reference(schema)
-        if reference is not None:
-            raise ValueError(f"{reference!r} refers to nothing under $defs")
-        return schema
-
-    @model_validator(mode="after")
-    def _known_fields(self) -> "StructuredMemoryConfig":
-        for option, templates in (("ask", self.ask), ("known", self.known)):
-            for name in templates if isinstance(templates, dict) else ():
-                if name not in self.fields:
-                    near = difflib.get_close_matches(name, self.fields, n=1)
-                    hint = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(self.fields)}"
-                    raise ValueError(f"{option} names {name!r}, which is no field of the schema; {hint}")
-        return self
-
-    @property
-    def fields(self) -> dict[str, JsonObject]:
-        """Field name → its schema, in the order of the schema."""
-        return self.json_schema["properties"]
+_NO_MODEL: Final = "the memory {!r} has no model: read its facts with known()"
 
 
-class StructuredMemoryProvider(ContextProvider):
-    """Asks for missing fields, uses known ones, and fills them from what the user says."""
+class StructuredMemoryProvider(ContextProvider, Generic[T]):
+    """Asks for missing fields, uses known ones, and fills them from what the user says.
 
-    config_type = StructuredMemoryConfig
+    Which fields, its configuration says with a JSON Schema; or a pydantic model does, in Python:
+
+        class UserInfo(BaseModel):
+            name: str | None = None
+            age: int | None = Field(default=None, description="In whole years.")
+
+        class UserInfoMemory(StructuredMemoryProvider[UserInfo]):
+            model = UserInfo
+
+    A configuration names that class as `module:UserInfoMemory`; it takes every option but `schema`.
+    """
+
+    config_type: ClassVar[type[ProviderConfig]] = StructuredMemoryConfig
     on_error = "warn"
+    model: ClassVar[type[BaseModel] | None] = None
+    """The facts of a subclass. Every field has a default: nothing is known at first."""
 
-    @property
-    def _config(self) -> StructuredMemoryConfig:
-        return cast("StructuredMemoryConfig", self.config)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.model is not None:
+            cls.config_type = options_for(cls.model, cls.config_type)
+
+    def __init__(
+        self,
+        source_id: str,
+        config: ProviderConfig | None = None,
+        surroundings: Surroundings | None = None,
+        *,
+        model: type[T] | None = None,
+        initial: T | Mapping[str, Any] | Callable[[Session], T | Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """Describe a memory.
+
+        Args:
+            source_id: What its contributions are attributed to.
+            config: `StructuredMemoryConfig`, which has a schema; with a model `MemoryOptions`.
+            surroundings: Of the process that hosts it.
+            model: The facts, where neither the class nor the config says them.
+            initial: Facts that a session begins with, or what makes them at its first use; the config's come before
+                them. They are not asked for, and never overwritten.
+
+        Raises:
+            TypeError: the model has no fields, or one without a default.
+            ValueError: there are two sorts of facts, or none; an option names no field; initial facts do not follow
+                the schema.
+        """
+        facts = model or self.model
+        options = config if config is not None or facts is None else MemoryOptions()
+        super().__init__(source_id, options, surroundings)
+        self._options = cast("MemoryOptions", self.config)
+        if facts is not None and isinstance(options, StructuredMemoryConfig):
+            raise ValueError("give a memory a schema or a model, not both")
+        schema = facts_of(facts) if facts is not None else self._options.facts
+        if schema is None:
+            raise ValueError("give a memory a schema or a model")
+        check_options(self._options, schema)
+        self._model = cast("type[T] | None", facts)
+        self._schema = schema
+        self._fields = fields_of(schema)
+        self._definitions = {key: schema[key] for key in DEFINITIONS if key in schema}
+        self._initial = self._options.initial if self._options.initial is not None else initial
+        if not callable(self._initial):
+            self._checked(self._initial)
+
+    def get(self, session: Session) -> T:
+        """What a session's memory knows; a field that is not known has its default.
+
+        Raises:
+            TypeError: it has no model.
+            StateMismatch: what the state holds does not fit the model.
+            Exception: what a callable `initial` raises.
+        """
+        if self._model is None:
+            raise TypeError(_NO_MODEL.format(self.source_id))
+        return _read(self._model, self.known(session), self.state_key)
+
+    def known(self, session: Session) -> JsonObject:
+        """What a session's memory knows, as a JSON object of its own; a field that is not known is not in it.
+
+        Raises:
+            TypeError: the state holds something else than an object.
+            Exception: what a callable `initial` raises.
+        """
+        with session.lock:
+            state = session.state_of(self.state_key)
+            self._begin(session, state)
+            facts = {name: state[name] for name in self._fields if not _is_missing(state, name)}
+            return plain_json(facts, self.state_key)
 
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """One instruction a field: ask for it, or use it."""
-        config = self._config
-        for name in config.fields:
+        self._begin(session, state)
+        for name, field in self._fields.items():
             if _is_missing(state, name):
-                template = _template(config.ask, name, ASK)
-                context.extend_instructions(self, _fill(template, name))
+                context.extend_instructions(self, filled(self._asking(name), name, field))
             else:
-                template = _template(config.known, name, KNOWN)
-                context.extend_instructions(self, _fill(template, name, state[name]))
+                template = _chosen(self._options.known, name, KNOWN)
+                context.extend_instructions(self, filled(template, name, field, state[name]))
 
     async def after_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Extract what is missing from the user's own text, and keep what really stands there."""
-        config = self._config
-        missing = {name: schema for name, schema in config.fields.items() if _is_missing(state, name)}
+        missing = {name: field for name, field in self._fields.items() if _is_missing(state, name)}
         text = _own_text(context)
         if not missing or not text.strip():
             return
-        client = agent.chat_client(config.model)
-        found = await self._extract(client, missing, text)
+        options = self._options
+        client = agent.chat_client(options.model)
+        extraction = Extraction(missing, self._definitions, options.instructions, options.grounded)
+        found = await extraction.of(text, client)
         kept = {name: value for name, value in found.items() if self._keeps(value, text)}
-        state.update(_without_rivals(kept, state) if client.traits.single_field_extraction else kept)
-
-    async def _extract(self, client: ChatClient, missing: Mapping[str, JsonObject], text: str) -> JsonObject:
-        """What the model finds, in one call, or in one call a field."""
-        if not client.traits.single_field_extraction:
-            schema = {name: {"anyOf": [field, {"type": "null"}]} for name, field in missing.items()}
-            return await self._ask(client, schema, text, self._config.instructions or EXTRACT)
-        found: JsonObject = {}
-        for name, field in missing.items():
-            told = self._config.instructions or EXTRACT_ONE.replace("{meaning}", _meaning(name, field))
-            asked = _bounded(field, len(text) if self._config.grounded else LONGEST_COPY)
-            found |= await self._ask(client, {name: asked}, text, told)
-        return found
-
-    async def _ask(self, client: ChatClient, properties: JsonObject, text: str, told: str) -> JsonObject:
-        """One call; what does not follow the schema is left out.
-
-        Raises:
-            ValueError: the answer was cut, or is no JSON.
-            TypeError: it is no object.
-        """
-        definitions = {key: self._config.json_schema[key] for key in _DEFINITIONS if key in self._config.json_schema}
-        answer = await ask(
-            client,
-            ChatRequest(
-                messages=(text_message("user", text),),
-                instructions=told,
-                options=RunOptions(temperature=0, max_output_tokens=MAX_ANSWER_TOKENS),
-                response_schema={
-                    "type": "object",
-                    "properties": properties,
-                    "required": list(properties),
-                    "additionalProperties": False,
-                    **definitions,
-                },
-            ),
-        )
-        if answer.finish.reason != "stop":
-            raise ValueError(f"the extraction ended with {answer.finish.reason!r}")
-        found = parse_json(answer.text)
-        if not isinstance(found, dict):
-            raise TypeError("the extraction gave no object")
-        given = {name: value for name, value in cast("JsonObject", found).items() if name in properties}
-        return await asyncio.to_thread(_valid_fields, given, properties, definitions)
+        if client.traits.single_field_extraction:
+            kept = without_rivals(kept, state)
+        if self._model is not None:
+            kept = _fitting(self._model, self.known(session), kept, self.state_key)
+        with session.lock:
+            state.update({name: value for name, value in kept.items() if _is_missing(state, name)})
 
     def _keeps(self, value: Any, text: str) -> bool:
         if value == "":
             return False
-        return not self._config.grounded or is_grounded(value, text)
+        return not self._options.grounded or is_grounded(value, text)
+
+    def _asking(self, name: str) -> str:
+        decline = self._options.decline
+        is_strict = decline if isinstance(decline, bool) else decline.get(name, True)
+        return _chosen(self._options.ask, name, ASK if is_strict else ASK_MEANWHILE)
+
+    def _begin(self, session: Session, state: State) -> None:
+        """Write the initial facts where there are none. It may be called again and again."""
+        with session.lock:
+            if not state and self._initial is not None:
+                initial = self._initial(session) if callable(self._initial) else self._initial
+                state.update(self._checked(initial))
+
+    def _checked(self, initial: Facts | None) -> JsonObject:
+        """Initial facts as they are stored.
+
+        Raises:
+            InitialFactsRefused: they do not follow the schema.
+            StateMismatch: they do not fit the model.
+        """
+        if isinstance(initial, BaseModel):
+            given = initial.model_dump(mode="json", by_alias=False, exclude_unset=True)
+        else:
+            given = plain_json(initial or {}, "initial")
+        facts = {name: value for name, value in given.items() if value is not None}
+        problems = fact_problems(facts, self._schema)
+        if problems:
+            raise InitialFactsRefused(f"the initial fact {problems[0][0]!r} does not follow the schema")
+        if self._model is not None:
+            _read(self._model, facts, self.state_key)
+        return facts
 
 
-def _bounded(field: JsonObject, longest: int) -> JsonObject:
-    """The field's schema, with an end for a small model that finds none. No value is longer than the text it is in."""
-    if field.get("type") != "string" or "enum" in field or "maxLength" in field:
-        return field
-    return {**field, "maxLength": min(longest, LONGEST_COPY)}
+class InitialFactsRefused(ProviderError, ValueError):
+    """Initial facts name no field of the memory, or do not follow its schema; the text repeats no value."""
 
 
-def _without_rivals(found: JsonObject, known: State) -> JsonObject:
-    """What one field alone claims: asked field by field, a small model calls the same word a name and a city."""
-    claims = [*known.items(), *found.items()]
-    return {
-        name: value
-        for name, value in found.items()
-        if not any(_is_same(value, other) for rival, other in claims if rival != name)
-    }
+def _read(model: type[T], facts: JsonObject, key: str) -> T:
+    """Read as JSON: a strict model, too, takes a date from a string."""
+    try:
+        return model.model_validate_json(json.dumps(facts), by_alias=False, by_name=True)
+    except ValidationError as error:
+        path = ".".join(map(str, (key, *error.errors(include_input=False)[0]["loc"])))
+        raise StateMismatch(f"the state {path!r} does not fit {model.__name__}") from None
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether one of two values holds the other."""
-    return is_grounded(one, str(other)) or is_grounded(other, str(one))
+def _fitting(model: type[BaseModel], known: JsonObject, found: JsonObject, key: str) -> JsonObject:
+    """What fits the model beside what is known already, as the model would have it.
 
-
-def _valid_fields(found: JsonObject, properties: JsonObject, definitions: JsonObject) -> JsonObject:
-    trimmed = {name: value.strip(_EDGES) if isinstance(value, str) else value for name, value in found.items()}
-    return {
-        name: value
-        for name, value in trimmed.items()
-        if value is not None and value_problem({**properties[name], **definitions}, value) is None
-    }
+    Raises:
+        StateMismatch: what is known does not fit by itself.
+    """
+    _read(model, known, key)
+    kept: JsonObject = {}
+    for name, value in found.items():
+        try:
+            whole = _read(model, {**known, **kept, name: value}, key)
+        except StateMismatch:
+            continue
+        kept[name] = whole.model_dump(mode="json", by_alias=False, include={name})[name]
+    return kept
 
 
 def _own_text(context: SessionContext) -> str:
@@ -210,25 +237,11 @@ def _is_own(message: Message) -> bool:
     return message.role == "user" and (message.source is None or message.source.type == "external")
 
 
-def _is_missing(state: State, name: str) -> bool:
+def _is_missing(state: Mapping[str, Any], name: str) -> bool:
     return state.get(name) is None
 
 
-def _template(templates: str | dict[str, str], name: str, default: str) -> str:
-    return templates if isinstance(templates, str) else templates.get(name, default)
-
-
-def _fill(template: str, name: str, value: Any = None) -> str:
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return template.replace("{field}", _words(name)).replace("{value}", " ".join(shown.split()))
-
-
-def _meaning(name: str, field: JsonObject) -> str:
-    """What to look for, as the schema says it."""
-    described: object = field.get("description")
-    told = described.strip().rstrip(".") if isinstance(described, str) else ""
-    return told or f"the user's {_words(name)}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+def _chosen(templates: str | dict[str, str] | None, name: str, default: str) -> str:
+    if isinstance(templates, dict):
+        return templates.get(name, default)
+    return default if templates is None else templates

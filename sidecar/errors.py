@@ -6,7 +6,7 @@ SidecarError
 ├── sessions      SessionNotFound, SessionExists, SessionBusy, SessionClosed, SessionLocked, SessionCorrupt,
 │                 RunNotFound, IdempotencyConflict, RevisionConflict, CursorExpired
 ├── agents        AgentNotFound, ModelNotFound, ToolNotFound, ProviderNotFound, ConfigInvalid, ProviderFailed,
-│                 MiddlewareFailed
+│                 MiddlewareFailed, AgentFailed
 ├── models        ModelError: ModelAuth, ModelRateLimited, ModelQuota, ContextWindowExceeded, ContentFiltered,
 │                 ModelBadRequest, ModelUnavailable, ModelTimeout, ModelBadStream
 ├── runs          StoredFailure: what a finished run gave, given again
@@ -306,6 +306,15 @@ class MiddlewareFailed(SidecarError):
 
     def __init__(self, around: str, why: str, **fields: Any) -> None:
         super().__init__(f"{around} middleware failed: {why}", around=around, **fields)
+
+
+class AgentFailed(SidecarError):
+    """An agent with a `run` of its own failed, or gave what is no answer."""
+
+    kind = "agentFailed"
+
+    def __init__(self, agent: str, why: str) -> None:
+        super().__init__(f"agent {agent!r} failed: {why}", agent=agent)
 
 
 class ModelError(SidecarError):

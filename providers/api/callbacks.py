@@ -1,10 +1,10 @@
-"""A provider made of functions; `ContextProvider.of` makes one."""
+"""A provider made of functions; `ContextProvider.of` makes one, and a configuration may name it."""
 
 import inspect
 from collections.abc import Awaitable, Callable
 
 from .filters import Sources
-from .provider import Phase
+from .provider import Phase, ProviderConfig, Surroundings
 from .simple import Contribution, Exchange, ProvideRequest, SimpleProvider
 
 Provide = Callable[[ProvideRequest], Contribution | Awaitable[Contribution]]
@@ -17,6 +17,8 @@ class CallbackProvider(SimpleProvider):
     def __init__(
         self,
         source_id: str,
+        config: ProviderConfig | None = None,
+        surroundings: Surroundings | None = None,
         *,
         provide: Provide | None = None,
         store: Store | None = None,
@@ -26,6 +28,8 @@ class CallbackProvider(SimpleProvider):
     ) -> None:
         super().__init__(
             source_id,
+            config,
+            surroundings,
             provide_sources=provide_sources,
             store_request_sources=store_request_sources,
             store_response_sources=store_response_sources,
@@ -36,6 +40,32 @@ class CallbackProvider(SimpleProvider):
         _check(source_id, "store", "exchange", store)
         self._provide = provide
         self._store = store
+        self._sources = (provide_sources, store_request_sources, store_response_sources)
+
+    def as_type(self) -> "type[CallbackProvider]":
+        """The class of providers with these functions: what a configuration means that names one as `module:name`."""
+        provide, store = self._provide, self._store
+        asked, request, response = self._sources
+
+        class Same(CallbackProvider):
+            """Calls one function before a run and one after it."""
+
+            def __init__(
+                self, source_id: str, config: ProviderConfig | None = None, surroundings: Surroundings | None = None
+            ) -> None:
+                super().__init__(
+                    source_id,
+                    config,
+                    surroundings,
+                    provide=provide,
+                    store=store,
+                    provide_sources=asked,
+                    store_request_sources=request,
+                    store_response_sources=response,
+                )
+
+        Same.__name__ = CallbackProvider.__name__  # what its messages are attributed to
+        return Same
 
     def takes_part(self, phase: Phase) -> bool:
         """Whether it was given a function for that."""

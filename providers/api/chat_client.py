@@ -49,7 +49,11 @@ class ChatClientError(Exception):
 
 
 class CustomChatClient(ABC):
-    """One model behind one endpoint. It is made at its first call, once, and serves every session at the same time."""
+    """One model behind one endpoint. It is made at its first call, once, and serves every session at the same time.
+
+    One that holds something open may have a method `aclose`, async or not: it is called once, when no session has the
+    endpoint any more, or the process ends.
+    """
 
     config_type: ClassVar[type[ProviderConfig]] = ProviderConfig
     """What `config` of the endpoint may hold."""
@@ -77,9 +81,6 @@ class CustomChatClient(ABC):
         Raises:
             ChatClientError: the call failed, and the host may know why.
         """
-
-    async def aclose(self) -> None:
-        """Free what it holds. Called once, when no session has the endpoint any more, or the process ends."""
 
 
 class ChatOptions(TypedDict, total=False):

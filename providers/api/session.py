@@ -20,10 +20,17 @@ class Session:
     """
 
     def __init__(
-        self, session_id: str, *, state: JsonObject | None = None, service_session_id: str | None = None
+        self,
+        session_id: str,
+        *,
+        state: JsonObject | None = None,
+        service_session_id: str | None = None,
+        resends_history: bool = False,
     ) -> None:
         self.session_id = session_id
         self.service_session_id = service_session_id
+        self.resends_history = resends_history
+        """The model's service has not seen its turns, although one kept them: they are sent along once."""
         self.state: JsonObject = {} if state is None else state
         self.lock = RLock()
         """Held for a moment and never across an `await`; whoever holds it may take it again."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from protocol.messages import Message, Source, text_message
+from protocol.messages import Message, Role, Source, text_message
 from providers.api.context import Response
 from providers.api.middleware import AgentContext, MiddlewareFailure, MiddlewareTermination, processor_of
 from sidecar.errors import MiddlewareFailed, SidecarError
@@ -49,9 +49,16 @@ def messages_of(result: object, around: Sequence[BoundMiddleware], run_id: str) 
     """
     by = Source(type="middleware", source_id=", ".join(bound.name for bound in around))
     return tuple(
-        message.model_copy(update={"message_id": new_message_id(), "source": by, "run_id": run_id, "role": "assistant"})
+        message.model_copy(
+            update={"message_id": new_message_id(), "source": by, "run_id": run_id, "role": _role(message)}
+        )
         for message in _said(result)
     )
+
+
+def _role(message: Message) -> Role:
+    """An answer is the assistant's, but for results of tools."""
+    return "tool" if message.role == "tool" else "assistant"
 
 
 def _said(result: object) -> Sequence[Message]:

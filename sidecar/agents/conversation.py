@@ -10,11 +10,11 @@ from protocol.messages import Message
 from providers.api.context import SessionContext
 from providers.api.history import HistoryProvider
 from providers.api.session import Session
-from sidecar.errors import ConfigInvalid, ProviderFailed
+from sidecar.errors import ConfigInvalid
 
 from .binding import BoundProvider
 from .output import Progress
-from .pipeline import Pipeline
+from .pipeline import Pipeline, hook_failure
 
 
 class RunConversation:
@@ -72,11 +72,8 @@ class RunConversation:
             return [*self._pipeline.messages(), *said]
         for bound in self._histories:
             await self._load(bound)
-        around = self._pipeline.messages()
-        if self._known:  # the input was saved with an earlier call, and comes out of the history now
-            given = set(map(id, self._context.input_messages))
-            around = [message for message in around if id(message) not in given]
-        return [*around, *said[self._known :]]
+        # Once saved with an earlier call, the input comes out of the history.
+        return [*self._pipeline.messages(with_input=self._known == 0), *said[self._known :]]
 
     def join(self, messages: Sequence[Message]) -> None:
         """Input of the host's came meanwhile."""
@@ -98,14 +95,15 @@ class RunConversation:
                     " too; set options.store to false, or leave out perServiceCallHistory",
                     key="perServiceCallHistory",
                 )
-            self._known_at_service, self._known = True, len(said)
+            self._known_at_service = True
         if self._histories:
             outputs = (answer,) if answer is not None else ()
             news = [message for message in said[self._known :] if message is not answer and message.role == "tool"]
             for bound in self._histories:
                 await self._save(bound, (*self._unsaved, *news), outputs)
-            self._known = len(said)
             self._unsaved.clear()
+        if self._histories or self._known_at_service:
+            self._known = len(said)
 
     async def _load(self, bound: BoundProvider) -> None:
         history = bound.provider
@@ -114,7 +112,7 @@ class RunConversation:
         try:
             await history.load(self._context, self._session.state_of(bound.state_key))
         except Exception as error:
-            raise ProviderFailed(bound.source_id, "beforeRun", type(error).__name__) from error
+            raise hook_failure(bound, "beforeRun", error) from error
 
     async def _save(self, bound: BoundProvider, inputs: Sequence[Message], outputs: Sequence[Message]) -> None:
         history = bound.provider
@@ -123,4 +121,4 @@ class RunConversation:
         try:
             await history.store(self._context, inputs, outputs, self._session.state_of(bound.state_key))
         except Exception as error:
-            raise ProviderFailed(bound.source_id, "afterRun", type(error).__name__) from error
+            raise hook_failure(bound, "afterRun", error) from error

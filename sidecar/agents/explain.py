@@ -5,7 +5,7 @@ a note means, and how it is stored, is `sidecar.sessions.explanations`.
 """
 
 import time
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -59,8 +59,9 @@ class CallNote:
     model: str
     maker: Source
     """The agent for the loop's own calls, else who asked for it."""
+    request: ChatRequest
     messages: Sequence[Message]
-    instructions: str
+    """As they were sent: whoever holds the request may change its lists later."""
     tools: Sequence[ToolSpec]
     plan: CallPlan | None
     """Of the loop's own calls."""
@@ -96,8 +97,13 @@ class Sight:
     before: Sequence[Instruction]
     """Instructions in front of the providers' ones."""
     behind: Sequence[Instruction]
-    histories: Collection[str]
-    """Source ids of the histories."""
+    histories: Sequence[str]
+    """Source ids of the histories, one that loads first."""
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """Every piece, as it is now."""
+        return [one for one in (*self.before, *self.context.instructions, *self.behind) if one.text]
 
 
 class CallLog:
@@ -121,7 +127,7 @@ class CallLog:
         context = sight.context
         self._plan = CallPlan(
             request,
-            [one for one in (*sight.before, *context.instructions, *sight.behind) if one.text],
+            sight.instructions,
             dict(context.context_messages),
             context.run_messages,
             context.input_messages,
@@ -132,14 +138,7 @@ class CallLog:
 
     def begin(self, model: str, request: ChatRequest, maker: Source) -> CallNote:
         """A call that is made now, as it is sent."""
-        note = CallNote(
-            model,
-            maker,
-            tuple(request.messages),
-            request.instructions,
-            tuple(request.tools),
-            self._plan if maker.type == "agent" else None,
-            time.time(),
-        )
+        plan = self._plan if maker.type == "agent" else None
+        note = CallNote(model, maker, request, tuple(request.messages), tuple(request.tools), plan, time.time())
         self.notes.append(note)
         return note

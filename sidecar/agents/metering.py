@@ -103,6 +103,7 @@ class MeteredClient:
             if written and note.usage is None:
                 note.usage = _estimate(request, written)
                 self._meter.add(note.usage)
+            note.model = self._client.name  # one that looks its model up when it is called knows it now
             note.end()
 
 

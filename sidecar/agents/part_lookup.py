@@ -6,9 +6,11 @@ from dataclasses import replace
 from protocol.agents import MiddlewareEntry, ProviderEntry
 from protocol.messages import Source
 from protocol.tools import AgentTool, ApprovalMode, HostTool, PythonTool, RegisteredTool, ToolEntry
+from providers.api.agent import CustomAgent
 from providers.api.agent_tool import as_tool
 from providers.api.context import OfferedTool
 from providers.api.tool import FunctionTool
+from providers.plugins import is_import_path
 from sidecar.errors import CapabilityRequired, ConfigInvalid
 
 from .catalog import ResolvedAgent
@@ -40,6 +42,7 @@ async def look_up(workspace: Workspace, agent: ResolvedAgent, added: Sequence[Pr
         tools=tuple(OfferedTool(tool, source) for tool in tools),
         middleware=await middleware_of(workspace, agent.spec.middleware or (), agent, file),
         detailed_tool_errors=workspace.loaded.config.detailed_tool_errors,
+        implementation=await _implementation(workspace, agent, file),
     )
 
 
@@ -58,6 +61,19 @@ async def middleware_of(
         if entry.import_ is not None and (agent is None or agent.is_inline):
             raise ConfigInvalid(_no_import("middleware", entry.import_), key="middleware.import")
     return tuple([await workspace.registered.middleware(entry, file) for entry in entries])
+
+
+async def _implementation(workspace: Workspace, agent: ResolvedAgent, file: str | None) -> CustomAgent | None:
+    spec = agent.spec
+    if spec.implementation is None:
+        if spec.implementation_config is not None:
+            raise ConfigInvalid(
+                f"agent {agent.name!r}: implementationConfig without implementation", key="implementationConfig"
+            )
+        return None
+    if agent.is_inline and is_import_path(spec.implementation):
+        raise ConfigInvalid(_no_import("implementation", spec.implementation), key="implementation")
+    return await workspace.registered.agent(spec.implementation, spec.implementation_config, agent.name, file)
 
 
 async def _tool(workspace: Workspace, agent: ResolvedAgent, entry: ToolEntry, file: str | None) -> FunctionTool:

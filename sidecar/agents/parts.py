@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from providers.api.agent import CustomAgent
 from providers.api.context import OfferedTool
 from providers.api.middleware import Middleware, MiddlewareKind
 from providers.registry import ProviderType
@@ -28,6 +29,8 @@ class Parts:
     tools: tuple[OfferedTool, ...] = ()
     middleware: tuple[BoundMiddleware, ...] = ()
     detailed_tool_errors: bool = False
+    implementation: CustomAgent | None = None
+    """What answers in place of model and tools."""
 
 
 NO_PARTS: Final = Parts()

@@ -22,6 +22,7 @@ from sidecar.telemetry import log_failure
 from .binding import BoundProvider
 from .explain import calls_made_by
 from .metering import GrowingText
+from .onion import contained, named
 from .plan import AgentPlan
 from .sink import Draft, RunSink
 from .undo import Undo, UnstorableState
@@ -110,10 +111,22 @@ class Pipeline:
         hooks = [self._hook(bound, "beforeRun", context) for bound, context in zip(group, contexts, strict=True)]
         failures = await asyncio.gather(*hooks)
         for bound, context, failure in zip(group, contexts, failures, strict=True):
-            if failure is None:
-                self._context.absorb(context)
-            elif bound.on_error == "fail":
+            failure = failure or self._absorb(bound, context)
+            if failure is not None and bound.on_error == "fail":
                 raise failure
+
+    def _absorb(self, bound: BoundProvider, context: SessionContext) -> SidecarError | None:
+        """Take in what a neighbour has added: all of it, or nothing where a tool of its has another's name."""
+        undo = Undo(self._session, self._context, bound.state_key, own_only=True)
+        try:
+            self._context.absorb(context)
+        except ValueError as error:
+            undo.restore()
+            failure = ProviderFailed(bound.source_id, "beforeRun", str(error))
+            if bound.on_error == "warn":
+                self._sink.warn(failure.kind, failure.message, source_id=bound.source_id)
+            return failure
+        return None
 
     async def failed(self, error: Exception, partial_text: str) -> None:
         """Tell every provider that had begun, all at once: one that hangs keeps no other from hearing of it."""
@@ -133,7 +146,7 @@ class Pipeline:
         except Exception as problem:  # a hook of somebody's provider must not hide the run's own error
             log_failure(f"failure hook of provider {bound.source_id!r}", problem, new_error_id())
 
-    def messages(self) -> list[Message]:
+    def messages(self, *, with_input: bool = True) -> list[Message]:
         """What the model sees: context in list order around the input."""
         context = self._context
         last = [bound.source_id for bound in self._plan.providers if bound.position == "after_input"]
@@ -142,7 +155,7 @@ class Pipeline:
         return [
             *chain.from_iterable(context.context_messages.get(source, ()) for source in first),
             *context.run_messages,
-            *context.input_messages,
+            *(context.input_messages if with_input else ()),
             *chain.from_iterable(context.context_messages.get(source, ()) for source in last),
         ]
 
@@ -167,7 +180,7 @@ class Pipeline:
             if bound.independent and context is not self._context and undo.removed:
                 raise _ReplacesBeside
         except Exception as error:
-            failure = _failure(bound, phase, error)
+            failure = hook_failure(bound, phase, error)
             undo.restore()
         except asyncio.CancelledError:
             undo.restore()
@@ -238,12 +251,12 @@ async def _within(timeout_ms: int, hook: Awaitable[None]) -> None:
     limit = asyncio.timeout(timeout_ms / 1000)
     try:
         async with limit:
-            await hook
+            await contained(hook)
     except TimeoutError as error:
         raise (_TookTooLong() if limit.expired() else error) from None
 
 
-def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarError:
+def hook_failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarError:
     """What is told of a failure: our own errors in full, others by name only, because their text may hold anything."""
     if isinstance(error, SidecarError):
         why = error.message
@@ -254,7 +267,7 @@ def _failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarErr
     elif isinstance(error, _TookTooLong):
         why = f"it took longer than {bound.timeout_ms} ms"
     else:
-        why = type(error).__name__
+        why = named(error)
     failure = ProviderFailed(bound.source_id, phase, why)
     log_failure(f"provider {bound.source_id!r} in {phase}", error, failure.error_id)
     return failure

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from protocol.agents import ProviderEntry, RunOptions
 from protocol.base import JsonObject
+from providers.api.agent import CustomAgent
 from providers.api.context import OfferedTool
 from providers.api.provider import Surroundings
 from sidecar.config.limits import Limits
@@ -42,6 +43,8 @@ class AgentPlan:
     """Whether a model is told what went wrong in a tool."""
     session_instructions: str | None = None
     """Which of the instructions are the session's."""
+    implementation: CustomAgent | None = None
+    """What answers in place of model and tools."""
 
     @property
     def state_keys(self) -> frozenset[str]:
@@ -88,6 +91,11 @@ def make_plan(
         history = ProviderEntry(type="history")
         bound.insert(0, bind(history, surroundings, limits.provider_timeout_ms, {}, is_added=True))
     refuse_clashes(bound)
+    if parts.implementation is not None and spec.per_service_call_history:
+        raise ConfigInvalid(
+            f"agent {agent.name!r}: its implementation makes its own model calls; leave out perServiceCallHistory",
+            key="perServiceCallHistory",
+        )
     options = spec.options or RunOptions()
     return AgentPlan(
         name=agent.name,
@@ -103,6 +111,7 @@ def make_plan(
         per_service_call_history=bool(spec.per_service_call_history),
         detailed_tool_errors=parts.detailed_tool_errors,
         session_instructions=settings.instructions,
+        implementation=parts.implementation,
     )
 
 

@@ -1,24 +1,30 @@
-"""The tools and middleware that agents may name: of a configuration, and of installed packages. Runs none of them.
+"""The tools, middleware and agents' own code that agents may name, configured or installed. Runs none of them.
 
 They are imported when the first agent asks for one, off the event loop, and kept as long as their configuration.
 """
 
-import asyncio
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from pydantic import ValidationError
-
 from protocol.agents import MiddlewareEntry
 from protocol.base import Json
+from providers.api.agent import CustomAgent
 from providers.api.middleware import AgentMiddleware, ChatMiddleware, FunctionMiddleware, MiddlewareError, kind_of
-from providers.api.provider import ProviderConfig
 from providers.api.tool import FunctionTool, tool, tool_from_schema
-from providers.import_thread import IMPORT_S, in_thread
-from providers.plugins import Group, Plugin, PluginError, imported_object, installed, load_installed_object
+from providers.import_thread import IMPORT_S, Once, in_thread
+from providers.plugin_config import made
+from providers.plugins import (
+    Group,
+    Plugin,
+    PluginError,
+    imported_object,
+    installed,
+    is_import_path,
+    load_installed_object,
+)
 from sidecar.errors import ConfigInvalid, ToolNotFound
 from sidecar.telemetry import log_failure
 
@@ -46,8 +52,7 @@ class Registered:
         self._tool_paths = tuple(tools)
         self._middleware_paths = tuple(middleware)
         self._folders = folders
-        self._tools: dict[str, FunctionTool] | None = None
-        self._lock = asyncio.Lock()
+        self._tools = Once(self._import_tools)
 
     async def tool(self, name: str) -> FunctionTool:
         """The registered tool of this name.
@@ -57,12 +62,12 @@ class Registered:
             ConfigInvalid: a registered tool cannot be imported.
         """
         tools = await self.tools()
-        found = tools.get(name)
-        if found is None and (point := (await _points("tools")).get(name)) is not None:
-            found = await _looked_up(partial(load_installed_object, point), _as_tool, f"tool {name!r}", "tools")
-        if found is None:
-            raise ToolNotFound(f"no tool {name!r} is registered{_hint(name, tools)}")
-        return found
+        if name in tools:
+            return tools[name]
+        points = await _points("tools")
+        if name not in points:
+            raise ToolNotFound(f"no tool {name!r} is registered{_hint(name, [*tools, *points])}")
+        return await _looked_up(partial(load_installed_object, points[name]), _as_tool, f"tool {name!r}", "tools")
 
     async def tool_at(self, path: str, file: str | None) -> FunctionTool:
         """The tool that `module:function` names, in a configuration's own words.
@@ -79,15 +84,7 @@ class Registered:
         Raises:
             ConfigInvalid: one cannot be imported, or two have one name.
         """
-        async with self._lock:
-            if self._tools is None:
-                found = {WEB_SEARCH: _web_search()}
-                for path in self._tool_paths:
-                    made = await self.tool_at(path, None)
-                    if found.setdefault(made.name, made) is not made:
-                        raise ConfigInvalid(f"tools: two are named {made.name!r}", key="tools")
-                self._tools = found
-            return self._tools
+        return await self._tools.get()
 
     async def middleware(self, entry: MiddlewareEntry, file: str | None = None) -> BoundMiddleware:
         """A middleware, made for one agent or run.
@@ -103,14 +100,53 @@ class Registered:
         make = partial(_as_middleware, what, entry.config)
         return await _looked_up(load, make, f"middleware {what!r}", "middleware", file)
 
+    async def agent(self, entry: str, config: Json, name: str, file: str | None = None) -> CustomAgent:
+        """What an agent does in place of calling a model, made for one session.
+
+        Args:
+            entry: An installed plug-in's name, or `module:Class`.
+            config: The plug-in's own configuration.
+            name: The agent's name.
+            file: The file that names it, for messages.
+
+        Raises:
+            ConfigInvalid: there is none of that name, it cannot be imported, or its configuration is refused.
+        """
+        if is_import_path(entry):
+            load = partial(imported_object, entry, self._folders)
+        else:
+            points = await _points("agents")
+            if entry not in points:
+                raise ConfigInvalid(
+                    f"agent {name!r}: no implementation {entry!r} is installed{_hint(entry, points)}",
+                    key="implementation",
+                    file=file,
+                )
+            load = partial(load_installed_object, points[entry])
+        make = partial(_as_agent, name, config)
+        return await _looked_up(load, make, f"agent {name!r}: implementation", "implementation", file)
+
+    async def _import_tools(self) -> Mapping[str, FunctionTool]:
+        found = {WEB_SEARCH: _web_search()}
+        for path in self._tool_paths:
+            made = await self.tool_at(path, None)
+            if made.name == WEB_SEARCH:
+                raise ConfigInvalid(f"tools: {path!r}: {WEB_SEARCH!r} is built in; take another name", key="tools")
+            if found.setdefault(made.name, made) is not made:
+                raise ConfigInvalid(f"tools: two are named {made.name!r}, the second one {path!r}", key="tools")
+        return found
+
     async def _named(self, name: str) -> Callable[[], Plugin]:
-        paths = {path.partition(":")[2]: path for path in self._middleware_paths}
-        if name in paths:
-            return partial(imported_object, paths[name], self._folders)
+        paths = [path for path in self._middleware_paths if path.partition(":")[2] == name]
+        if len(paths) > 1:
+            raise ConfigInvalid(f"middleware: two are named {name!r}: {', '.join(paths)}", key="middleware")
+        if paths:
+            return partial(imported_object, paths[0], self._folders)
         points = await _points("middleware")
         if name in points:
             return partial(load_installed_object, points[name])
-        raise ConfigInvalid(f"no middleware {name!r} is registered{_hint(name, [*paths, *points])}", key="middleware")
+        known = [*(path.partition(":")[2] for path in self._middleware_paths), *points]
+        raise ConfigInvalid(f"no middleware {name!r} is registered{_hint(name, known)}", key="middleware")
 
 
 async def _points(group: Group) -> Mapping[str, Any]:
@@ -124,7 +160,7 @@ async def _looked_up(
     try:
         return await in_thread(lambda: make(load()))
     except (PluginError, TimeoutError) as error:
-        why = str(error) or f"{what} is still being imported after {IMPORT_S:.0f} seconds"
+        why = f"{what}: {error}" if str(error) else f"{what} is still being imported after {IMPORT_S:.0f} seconds"
         refusal = ConfigInvalid(why, key=key, file=file)
         log_failure(what, error.__cause__ or error, refusal.error_id)
         raise refusal from error
@@ -144,31 +180,22 @@ def _as_tool(plugin: Plugin) -> FunctionTool:
 
 def _as_middleware(name: str, config: Json, plugin: Plugin) -> BoundMiddleware:
     target = plugin.target
+    if isinstance(target, type) and not issubclass(target, _CLASSES):
+        raise PluginError(f"{plugin.what!r} in {plugin.place}: the class {target.__name__} is no middleware")
+    if not isinstance(target, type) and config is not None:
+        raise PluginError(f"{plugin.what!r} in {plugin.place} takes no config: it is no class")
+    one = cast("Any", made(plugin, config) if isinstance(target, type) else target)
     try:
-        made = _made(target, config) if isinstance(target, type) else target
-        if not isinstance(target, type) and config is not None:
-            raise MiddlewareError("it takes no config")
-        return BoundMiddleware(name, kind_of(cast("Any", made)), cast("Any", made))
+        return BoundMiddleware(name, kind_of(one), one)
     except MiddlewareError as error:
         raise PluginError(f"{plugin.what!r} in {plugin.place}: {error}") from error
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, ("config", *fault["loc"])))
-        raise PluginError(f"{plugin.what!r}: {where}: {fault['msg']}") from None
-    except Exception as error:
-        raise PluginError(f"{plugin.what!r} in {plugin.place} cannot be made: {type(error).__name__}") from error
 
 
-def _made(target: type, config: Json) -> object:
-    """An instance of a middleware class: with its configuration, if it has a `config_type`."""
-    if not issubclass(target, _CLASSES):
-        raise MiddlewareError(f"the class {target.__name__} is no middleware")
-    config_type: object = getattr(target, "config_type", None)
-    if isinstance(config_type, type) and issubclass(config_type, ProviderConfig):
-        return cast("Any", target)(config_type.model_validate({} if config is None else config))
-    if config is not None:
-        raise MiddlewareError("it takes no config")
-    return target()
+def _as_agent(name: str, config: Json, plugin: Plugin) -> CustomAgent:
+    target = plugin.target
+    if not isinstance(target, type) or not callable(getattr(target, "run", None)):
+        raise PluginError(f"{plugin.what!r} in {plugin.place} is no class with a method run")
+    return cast("CustomAgent", made(plugin, config, name))
 
 
 def _web_search() -> FunctionTool:

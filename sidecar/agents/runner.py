@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message, Source
+from providers.api.agent import AgentRequest, CustomAgent
 from providers.api.context import Instruction, OfferedTool, Response, SessionContext
 from providers.api.delegation import Delegate
 from providers.api.history import HistoryProvider
@@ -23,11 +24,13 @@ from sidecar.errors import CapabilityRequired
 from .around_run import messages_of, run_within
 from .binding import BoundProvider
 from .conversation import RunConversation
+from .custom_agent import CustomRun, UnnamedModel
 from .explain import BY_THE_RUN, Sight, maker_now
 from .loop import ModelLoop, completed_draft
 from .metering import Meter, MeteredClient
 from .model_call import ModelCaller
 from .output import Progress
+from .pairing import paired
 from .parts import BoundMiddleware
 from .pipeline import HookStats, Pipeline
 from .plan import AgentPlan
@@ -42,6 +45,10 @@ class ModelSource(Protocol):
 
     def get(self, model: str) -> ChatClient:
         """The client of `endpoint:model`."""
+        ...
+
+    async def ready(self, model: str) -> ChatClient:
+        """The same, once it can tell its traits."""
         ...
 
     async def default(self) -> str:
@@ -144,8 +151,7 @@ class Execution:
         Raises:
             SidecarError: a provider, the model or middleware failed.
         """
-        model = self._request.options.model or self._plan.model
-        self._client = self._models.get(model if model is not None else await self._models.default())
+        self._client = await self._find_model()
         around = [bound for bound in self._middleware if bound.kind == "agent"]
         if around:
             await self._within(around)
@@ -153,6 +159,12 @@ class Execution:
             await self._answer(self._run_context(self._request.kwargs, self._request.client_kwargs))
         self.progress.answered = True
         self.progress.stage = "ending"
+
+    async def _find_model(self) -> ChatClient:
+        model = self._request.options.model or self._plan.model
+        if model is None and self._plan.implementation is not None:
+            return UnnamedModel(self._models)
+        return await self._models.ready(model if model is not None else await self._models.default())
 
     async def failed(self, error: Exception) -> None:
         """Give every provider that had begun the error and the partial text."""
@@ -215,7 +227,11 @@ class Execution:
         finally:
             await self._sink.commit()
         progress.stage = "model"
-        await self._loop(run, client, histories, is_at_service=is_at_service).run()
+        conversation = self._conversation(histories, is_at_service=is_at_service)
+        if self._plan.implementation is not None:
+            await self._run_own(self._plan.implementation, run, client, conversation)
+        else:
+            await self._loop(run, client, conversation).run()
         if is_at_service and progress.conversation_id is None:
             self._sink.warn("serviceKeptNothing", "the model's service kept no conversation: the next run begins anew")
         progress.answered = not any(bound.kind == "agent" for bound in self._middleware)
@@ -241,6 +257,8 @@ class Execution:
             if self._plan.per_service_call_history and not history.is_transcript:
                 per_call.append(bound)
                 left_out.add(bound.source_id)
+            elif is_at_service and self._session.resends_history and bound.loads_history:
+                continue
             elif is_at_service and (bound.is_added or history.is_transcript):
                 left_out.add(bound.source_id)
             elif is_at_service and bound.loads_history:
@@ -258,6 +276,8 @@ class Execution:
         Raises:
             CapabilityRequired: the session's is kept at a service, and this model has none that keeps any.
         """
+        if self._plan.implementation is not None:
+            return False
         traits = client.traits
         if self._session.service_session_id is not None:
             if not traits.keeps_conversations:
@@ -267,23 +287,47 @@ class Execution:
         store = self._context.options.store
         return traits.keeps_conversations and (traits.stores_by_default if store is None else store)
 
-    def _loop(
-        self, run: RunContext, client: ChatClient, histories: Sequence[BoundProvider], *, is_at_service: bool
-    ) -> ModelLoop:
+    def _conversation(self, histories: Sequence[BoundProvider], *, is_at_service: bool) -> RunConversation:
+        plan = self._plan
+        behind = (plan.options.instructions, self._request.run_instructions)
+        return RunConversation(
+            self._pipeline,
+            self._context,
+            self._session,
+            self.progress,
+            (plan.instructions, behind),
+            histories,
+            is_at_service=is_at_service,
+        )
+
+    async def _run_own(
+        self, agent: CustomAgent, run: RunContext, client: ChatClient, conversation: RunConversation
+    ) -> None:
+        """The agent's own `run`, in place of the loop. Input that comes after its beginning is of the next run."""
+        joining = await self.steering.end()
+        conversation.join(joining)
+        messages = paired(await conversation.messages(), ())
+        self.progress.transcript.extend(joining)
+        await self._sink.commit(*map(completed_draft, joining))
+        request = AgentRequest(
+            run=run,
+            messages=messages,
+            input_messages=self._context.input_messages,
+            instructions=conversation.instructions(),
+            options=self._context.options,
+            tools=[offered.tool for offered in self._offered(client)],
+            response_schema=self._request.response_schema,
+            client_kwargs=run.client_kwargs,
+            is_streaming=self._request.is_streaming,
+        )
+        await CustomRun(agent, self.name, self._request.run_id, self.progress, self._sink).run(request)
+
+    def _loop(self, run: RunContext, client: ChatClient, conversation: RunConversation) -> ModelLoop:
         request, plan, context = self._request, self._plan, self._context
         offered = self._offered(client)
         limit_s = plan.limits.middleware_timeout_ms / 1000
         added = [BoundMiddleware(str(item.source.source_id), item.kind, item.middleware) for item in context.middleware]
         middleware = (*self._middleware, *added)
-        conversation = RunConversation(
-            self._pipeline,
-            context,
-            self._session,
-            self.progress,
-            (plan.instructions, (plan.options.instructions, request.run_instructions)),
-            histories,
-            is_at_service=is_at_service,
-        )
         template = ChatRequest(
             messages=(),
             options=context.options,
@@ -353,8 +397,9 @@ class Execution:
             for text, source in ((plan.options.instructions, agent), (self._request.run_instructions, BY_THE_RUN))
             if text
         ]
-        histories = [bound.source_id for bound in plan.providers if isinstance(bound.provider, HistoryProvider)]
-        return Sight(self._request.run_id, self._context, own, behind, histories)
+        histories = [bound for bound in plan.providers if isinstance(bound.provider, HistoryProvider)]
+        histories.sort(key=lambda bound: not bound.loads_history)
+        return Sight(self._request.run_id, self._context, own, behind, [bound.source_id for bound in histories])
 
     def _response(self) -> Response:
         return Response(tuple(self.progress.messages), self.progress.text)

@@ -3,8 +3,9 @@
 import argparse
 import asyncio
 import sys
+from contextlib import suppress
 
-from sidecar_client import Run, RunResult, SidecarClient
+from sidecar_client import RpcError, Run, RunResult, SidecarClient
 from sidecar_client.types import CreateSessionParams, OneOffKeywords, RunKeywords
 
 from .command import Arguments, Command, CommandError, serve_arguments
@@ -19,6 +20,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="endpoint:model, e.g. openai:gpt-4.1-mini")
     parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="cancel the run after this time")
     parser.add_argument("--json", action="store_true", help="print events, and at last the result, as JSON lines")
+    parser.add_argument("--explain", action="store_true", help="at last show what the model saw, and from whom")
 
 
 def _seconds(text: str) -> float:
@@ -46,7 +48,21 @@ def _execute(arguments: Arguments) -> int:
 
 async def _run(arguments: Arguments, prompt: str, screen: Screen) -> RunResult:
     async with SidecarClient.start(serve_arguments(arguments)) as client:
-        return await show_or_cancel(await _start(client, arguments, prompt), screen)
+        run = await _start(client, arguments, prompt)
+        try:
+            result = await show_or_cancel(run, screen)
+        except RpcError:
+            if arguments.explain:
+                with suppress(RpcError):  # of a run that was refused nothing is known
+                    await _explain(client, run, screen)
+            raise
+        if arguments.explain:
+            await _explain(client, run, screen)
+        return result
+
+
+async def _explain(client: SidecarClient, run: Run, screen: Screen) -> None:
+    screen.explanation(await client.explain_run(run.run_id, session_id=run.params.get("sessionId")))
 
 
 async def _start(client: SidecarClient, arguments: Arguments, prompt: str) -> Run:

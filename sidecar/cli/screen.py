@@ -6,9 +6,10 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from sidecar_client import RpcError, Run, RunEvent, RunResult
-from sidecar_client.types import JsonObject
+from sidecar_client.types import ExplainRunResult, JsonObject
 
 from . import output
+from .explanation import write_explanation
 
 CANCEL_SECONDS: Final = 3.0
 """How long a run may take to end after Ctrl-C."""
@@ -27,6 +28,10 @@ class Screen(Protocol):
 
     def error(self, error: RpcError) -> None:
         """The run failed."""
+        ...
+
+    def explanation(self, explanation: ExplainRunResult) -> None:
+        """What the model saw; after the result, or the error."""
         ...
 
 
@@ -73,6 +78,10 @@ class TextScreen:
         del error
         self._end_line()
 
+    def explanation(self, explanation: ExplainRunResult) -> None:
+        """Show it on stderr: stdout is the answer's."""
+        write_explanation(explanation, self._err)
+
     def remark(self, text: str) -> None:
         """Say something that is no part of the answer, on a line of its own."""
         self._end_line()
@@ -94,7 +103,7 @@ class TextScreen:
 
 
 class JsonLines:
-    """Shows a run to programs: one object a line, with the one key `event`, `result` or `error`."""
+    """Shows a run to programs: one object a line, with the one key `event`, `result`, `error` or `explanation`."""
 
     def __init__(self) -> None:
         self._out = output.stdout()
@@ -111,7 +120,11 @@ class JsonLines:
         """Write the error as the sidecar answered it."""
         self._write(error={"code": error.code, "message": error.message, "data": error.data})
 
-    def _write(self, **line: RunEvent | RunResult | JsonObject) -> None:
+    def explanation(self, explanation: ExplainRunResult) -> None:
+        """Write it whole."""
+        self._write(explanation=explanation)
+
+    def _write(self, **line: RunEvent | RunResult | ExplainRunResult | JsonObject) -> None:
         self._out.line(json.dumps(line, ensure_ascii=False))
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field, SecretStr, WithJsonSchema, field_validator, model_validator
 
 from protocol.base import JsonObject, StrictModel
-from providers.plugins import installed, is_import_path
 
 EndpointType = Literal["openai", "openai_responses", "embedded", "scripted"]
 """The protocols that are known here; any other type is a plug-in's."""
@@ -67,9 +66,13 @@ class EndpointConfig(StrictModel):
     @field_validator("type")
     @classmethod
     def _known_type(cls, name: str) -> str:
-        if name in TYPES or is_import_path(name) or name in installed("chat_clients"):
+        if name in TYPES or ":" in name:
             return name
+        from providers.plugins import installed  # costs more than a configuration without it may cost
+
         known = [*TYPES, *installed("chat_clients")]
+        if name in known:
+            return name
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"must be {', '.join(map(repr, known))} or module:Class{hint}")

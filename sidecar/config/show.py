@@ -67,7 +67,7 @@ def _is_secret(path: KeyPath) -> bool:
     """Headers, environments, and what a plug-in's or provider's configuration calls a key or password."""
     if path[0] in ("endpoints", "mcp_servers") and ("headers" in path[2:] or "env" in path[2:]):
         return True
-    may_hold_some = path[0] == "agents" or path[0] == "endpoints" and path[2:3] == ("config",)
+    may_hold_some = path[0] == "agents" or (path[0] == "endpoints" and path[2:3] == ("config",))
     return may_hold_some and any(isinstance(part, str) and _SECRET_KEY.search(part) for part in path[3:])
 
 

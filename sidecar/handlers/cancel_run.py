@@ -26,10 +26,22 @@ async def cancel_run(params: CancelRunParams, call: Call, services: Services) ->
     if run is None:
         return CancelRunResult(status="notRunning")
     joined = services.tickets.find(params.session_id, run.run_id)  # another one, if it was taken in there
+    if joined is None and _cancel_delegated(run, params.session_id, services):
+        return CancelRunResult(status="cancelling")
     if joined is None:
         return CancelRunResult(status="alreadyFinished")
     joined.cancel()
     return CancelRunResult(status="cancelling")
+
+
+def _cancel_delegated(run: RunRecord, session_id: str | None, services: Services) -> bool:
+    """Stop a delegated run alone, if it is at work: the run that it is a call of goes on."""
+    session = services.sessions.find_open(session_id) if session_id is not None else None
+    child = session.turn.children.find(run.run_id) if session is not None and session.turn is not None else None
+    if child is None:
+        return False
+    child.cancel()
+    return True
 
 
 async def _stored(session_id: str | None, run_id: str, services: Services) -> RunRecord | None:

@@ -203,7 +203,9 @@ def _refuse_no_client(plugin: Plugin) -> None:
         return
     get_response: object = getattr(plugin.target, "get_response", None)
     if not callable(get_response):
-        raise PluginError(f"{plugin.what!r} in {plugin.place} is no chat client: it has neither stream nor get_response")
+        raise PluginError(
+            f"{plugin.what!r} in {plugin.place} is no chat client: it has neither stream nor get_response"
+        )
     try:
         inspect.signature(get_response).bind(None, (), options=None, client_kwargs=None)
     except TypeError as error:

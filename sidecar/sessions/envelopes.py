@@ -10,7 +10,6 @@ from protocol.messages import FunctionResultBlock, Message
 from sidecar.agents.sink import CallNote, Draft
 from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, StoredEvent
 
-
 _CALLER: Final = "$caller"
 """Where the stored data of a delegated run's event says whose call the run is. No event's own field is called so."""
 

@@ -1,21 +1,22 @@
 """Makes the stored explanation of a run out of the notes of its calls: who said what, each thing once. Pure."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
-from itertools import islice
 from operator import is_
-from typing import Final, Generic, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from protocol.explain import ProviderPhase, SeenInstruction, SeenTool
 from protocol.messages import Message, Source
-from providers.api.context import Instruction
+from providers.api.context import Instruction, SessionContext
+from providers.api.context import Removal as ProviderRemoval
 from providers.api.ports import ToolSpec
 from sidecar.agents.estimates import message_tokens, shown_text, tool_tokens
-from sidecar.agents.explain import CallLog, CallNote, CallPlan
+from sidecar.agents.explain import BY_THE_RUN, CallLog, CallNote, CallPlan
 from sidecar.agents.metering import tokens_of
 
-from .explanations import Explanation, Ranges, RemovedEntry, SeenEntry, StoredCall
+from .explanations import Explanation, RemovedEntry, SeenEntry, StoredCall
+from .row_ranges import Ranges, Table, ranges_of
+from .stretches import Stretches
 
 TEXT_BUDGET: Final = 4 << 20
 """Characters of instructions and injected messages that are kept of one run; a text that does not fit is cut."""
@@ -32,24 +33,13 @@ def explanation_of(log: CallLog, agent: str) -> Explanation:
     return _Writer(log, agent).write()
 
 
-class _Table(Generic[T]):
-    """Rows, each kept once."""
+class _Saw(NamedTuple):
+    """What one call saw."""
 
-    def __init__(self) -> None:
-        self.rows: list[T] = []
-        self._places: dict[Hashable, int] = {}
-
-    def find(self, key: Hashable) -> int | None:
-        """The place of a row that is there."""
-        return self._places.get(key)
-
-    def put(self, key: Hashable, make: Callable[[], T]) -> int:
-        """The place of a row, made now if it is not there."""
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = len(self.rows)
-            self.rows.append(make())
-        return place
+    instructions: Ranges
+    messages: Ranges
+    tools: Ranges
+    removed: Ranges = ()
 
 
 class _Writer:
@@ -58,27 +48,29 @@ class _Writer:
     def __init__(self, log: CallLog, agent: str) -> None:
         self._log = log
         self._agent = agent
-        self._transcript = log.transcript
+        self._transcript = Stretches(log.transcript)
         self._budget = TEXT_BUDGET
-        self._instructions: _Table[SeenInstruction] = _Table()
-        self._messages: _Table[SeenEntry] = _Table()
-        self._tools: _Table[SeenTool] = _Table()
-        self._removed: _Table[RemovedEntry] = _Table()
+        self._instructions: Table[SeenInstruction] = Table()
+        self._messages: Table[SeenEntry] = Table()
+        self._tools: Table[SeenTool] = Table()
+        self._removed: Table[RemovedEntry] = Table()
         self._added: dict[Hashable, Source] = {}
         """Who added a message for this run, by the object and by the message's id."""
+        self._learned: dict[str, Sequence[Message]] = {}
         self._inputs: set[int] = set()
-        self._last: tuple[Sequence[Message], list[int]] = ((), [])
+        self._again: dict[str, tuple[Sequence[Any], Ranges]] = {}
+        self._last: tuple[Sequence[Message], Ranges] = ((), ())
         """The loop's last messages, and their rows."""
 
     def write(self) -> Explanation:
         sight = self._log.sight
         self._history = Source(type="history", source_id=next(iter(sight.histories), None) if sight else None)
         self._run_id = sight.run_id if sight is not None else ""
-        if sight is not None:
-            self._inputs.update(map(id, sight.context.input_messages))
         for note in self._log.notes:
             if note.plan is not None:
                 self._learn(note.plan)
+        if sight is not None:
+            self._learn(sight.context)
         calls = tuple(map(self._call, self._log.notes))
         return Explanation(
             agent=self._agent,
@@ -90,15 +82,18 @@ class _Writer:
             providers=tuple(ProviderPhase.model_validate(phase) for phase in self._log.phases),
         )
 
-    def _learn(self, plan: CallPlan) -> None:
-        """Who added which messages."""
+    def _learn(self, plan: CallPlan | SessionContext) -> None:
+        """Who added which messages: at the time of a call, and at last."""
         histories = self._log.sight.histories if self._log.sight is not None else ()
         for source_id, messages in plan.context_messages.items():
-            if source_id not in histories:
+            if source_id not in histories and self._learned.get(source_id) is not messages:
+                self._learned[source_id] = messages
                 for message in messages:
                     self._own(message, _provider_source(message, source_id))
-        for message in plan.run_messages:
-            self._own(message, message.source or Source(type="run"))
+        if self._learned.get("") is not plan.run_messages:
+            self._learned[""] = plan.run_messages
+            for message in plan.run_messages:
+                self._own(message, message.source or Source(type="run"))
         self._inputs.update(map(id, plan.input_messages))
 
     def _own(self, message: Message, source: Source) -> None:
@@ -108,36 +103,76 @@ class _Writer:
 
     def _call(self, note: CallNote) -> StoredCall:
         plan = note.plan
-        removed: list[int] = []
-        if plan is None:
-            given = [Instruction(note.instructions, note.maker)] if note.instructions else []
-            messages = self._rows(note.messages, lambda message: (note.maker, True))
-            tools = [self._tool(tool, note.maker) for tool in note.tools]
-        else:
-            changed_by = Source(type="middleware", source_id=plan.middleware)
-            removed = self._taken((one.what, one.ref, one.by) for one in plan.removed)
-            given, gone = _instructions(plan.instructions, note.instructions, changed_by)
-            messages, lost = self._sent(note, plan, changed_by)
-            tools, dropped = self._offered(note, plan, changed_by)
-            removed += self._taken(
-                [
-                    *(("instruction", text[:CUT_TEXT], changed_by) for text in gone),
-                    *(("message", ref, changed_by) for ref in lost),
-                    *(("tool", name, changed_by) for name in dropped),
-                ]
-            )
+        saw = self._foreign(note) if plan is None else self._own_call(note, plan)
         return StoredCall(
             model=note.model,
             by=note.maker.source_id if note.maker.type == "provider" else None,
-            instructions=_ranges(self._instruction(one) for one in given),
-            messages=_ranges(messages),
-            tools=_ranges(tools),
-            removed=_ranges(removed),
+            instructions=saw.instructions,
+            messages=saw.messages,
+            tools=saw.tools,
+            removed=saw.removed,
             usage=note.usage,
             started_at=datetime.fromtimestamp(note.started_at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             first_token_ms=None if note.first_token_s is None else round(note.first_token_s * 1000),
             duration_ms=round(note.seconds * 1000),
         )
+
+    def _foreign(self, note: CallNote) -> _Saw:
+        """A call that a provider or a tool made, or an agent's own code: what is nobody else's is the maker's."""
+        maker, sight = note.maker, self._log.sight
+        may_hand_on = sight is not None and maker is BY_THE_RUN
+        known = sight.instructions if may_hand_on else ()
+        sources = {offered.tool.name: offered.source for offered in sight.context.tools} if may_hand_on else {}
+        given, _ = _instructions(known, note.request.instructions, maker)
+        return _Saw(
+            ranges_of(map(self._instruction, given)),
+            ranges_of(self._rows(note.messages, lambda message: (maker, True))),
+            ranges_of(self._tool(tool, sources.get(tool.name, maker)) for tool in note.tools),
+        )
+
+    def _own_call(self, note: CallNote, plan: CallPlan) -> _Saw:
+        """A call of the loop's."""
+        removed = self._same_again("removed", plan.removed, self._taken_by_providers)
+        sources = {offered.tool.name: offered.source for offered in plan.tools}
+        if note.request is plan.request:
+            return _Saw(
+                self._same_again("instructions", plan.instructions, lambda given: map(self._instruction, given)),
+                self._planned(note.messages),
+                self._same_again(
+                    "tools",
+                    note.tools,
+                    lambda tools: (self._tool(tool, sources.get(tool.name, BY_THE_RUN)) for tool in tools),
+                ),
+                removed,
+            )
+        changed_by = Source(type="middleware", source_id=plan.middleware)
+        given, gone = _instructions(plan.instructions, note.request.instructions, changed_by)
+        planned = set(map(id, plan.request.tools))
+        tools = [
+            self._tool(tool, sources.get(tool.name, BY_THE_RUN) if id(tool) in planned else changed_by)
+            for tool in note.tools
+        ]
+        sent = set(map(id, (*note.tools, *note.messages)))
+        lost = [
+            *(("instruction", text[:CUT_TEXT], changed_by) for text in gone),
+            *(("message", _ref(one), changed_by) for one in plan.request.messages if id(one) not in sent),
+            *(("tool", tool.name, changed_by) for tool in plan.request.tools if id(tool) not in sent),
+        ]
+        messages = self._changed(note.messages, plan.request.messages, changed_by)
+        return _Saw(
+            ranges_of(map(self._instruction, given)),
+            ranges_of(messages),
+            ranges_of(tools),
+            ranges_of(self._taken(lost), removed),
+        )
+
+    def _same_again(self, what: str, items: Sequence[T], rows: Callable[[Sequence[T]], Iterable[int]]) -> Ranges:
+        """The rows of what is mostly the same from call to call, object for object."""
+        known, ranges = self._again.get(what, ((), ()))
+        if len(known) != len(items) or not all(map(is_, known, items)):
+            ranges = ranges_of(rows(items))
+            self._again[what] = items, ranges
+        return ranges
 
     # ---- instructions and tools -----------------------------------------------------------------------------------
 
@@ -155,39 +190,24 @@ class _Writer:
         key = (id(tool), source.type, source.source_id)
         return self._tools.put(key, lambda: SeenTool(name=tool.name, source=source, tokens=tool_tokens(tool)))
 
-    def _offered(self, note: CallNote, plan: CallPlan, changed_by: Source) -> tuple[list[int], list[str]]:
-        """Rows of the tools that were offered, and the names of those that middleware has dropped or replaced."""
-        sources = {offered.tool.name: offered.source for offered in plan.tools}
-        planned = set(map(id, plan.request.tools))
-        rows = [
-            self._tool(tool, sources.get(tool.name, Source(type="run")) if id(tool) in planned else changed_by)
-            for tool in note.tools
-        ]
-        sent = set(map(id, note.tools))
-        return rows, [tool.name for tool in plan.request.tools if id(tool) not in sent]
-
     # ---- messages -------------------------------------------------------------------------------------------------
 
-    def _sent(self, note: CallNote, plan: CallPlan, changed_by: Source) -> tuple[list[int], list[str]]:
-        """Rows of the messages that were sent, and the ids of those that middleware has dropped or replaced."""
-        planned, sent = plan.request.messages, note.messages
-        if _begins_with(sent, planned) and len(sent) == len(planned):
-            return self._planned(sent), []
-        known, still = set(map(id, planned)), set(map(id, sent))
+    def _changed(self, sent: Sequence[Message], planned: Sequence[Message], changed_by: Source) -> list[int]:
+        """Rows of what middleware has sent on."""
+        known = set(map(id, planned))
         for message in sent:
             if id(message) not in known:
                 self._added[id(message)] = changed_by
-        rows = self._rows(sent, self._of_history)
-        return rows, [_ref(message) for message in planned if id(message) not in still]
+        return self._rows(sent, self._of_history)
 
-    def _planned(self, messages: Sequence[Message]) -> list[int]:
+    def _planned(self, messages: Sequence[Message]) -> Ranges:
         """What the last call has seen is not looked at again."""
-        seen, rows = self._last
-        if not seen or not _begins_with(messages, seen):
-            seen, rows = (), []
-        rows = [*rows, *self._rows(messages[len(seen) :], self._of_history)]
-        self._last = messages, rows
-        return rows
+        seen, ranges = self._last
+        if len(seen) > len(messages) or not all(map(is_, seen, messages)):
+            seen, ranges = (), ()
+        ranges = ranges_of(self._rows(messages[len(seen) :], self._of_history), ranges)
+        self._last = messages, ranges
+        return ranges
 
     def _of_history(self, message: Message) -> tuple[Source, bool]:
         source = message.source
@@ -209,9 +229,9 @@ class _Writer:
             known = self._messages.find(id(message))
             if known is None:
                 source, is_injected = self._whose(message)
-                place = self._place(message) if source is None else None
+                place = self._transcript.place(message) if source is None else None
                 if place is not None:
-                    count = self._stretch(place, messages, at)
+                    count = self._transcript.length(place, messages, at, self._is_added)
                     rows.append(self._stretch_row(place, count))
                     at += count
                     continue
@@ -225,7 +245,7 @@ class _Writer:
     def _whose(self, message: Message) -> tuple[Source | None, bool]:
         """The source of a message of this run, and whether its text is kept; `None` if it is of another time."""
         added = self._added.get(id(message))
-        if added is None and message.message_id in self._added and not self._is_stored(message):
+        if added is None and message.message_id in self._added and not self._transcript.holds(message):
             added = self._added[message.message_id]  # a copy: pairing leaves out what has no partner
         if added is not None:
             return added, True
@@ -233,8 +253,10 @@ class _Writer:
             return message.source or Source(type="external"), False
         return None, False
 
+    def _is_added(self, message: Message) -> bool:
+        return id(message) in self._added
+
     def _single(self, message: Message, source: Source, *, is_injected: bool) -> int:
-        text = shown_text(message)
         name = message.message_id or f"{source.source_id or source.type}/{len(self._messages.rows)}"
         return self._messages.put(
             id(message),
@@ -243,38 +265,12 @@ class _Writer:
                 source=source,
                 role=message.role,
                 tokens=message_tokens(message),
-                text=self._affordable(text) if is_injected else None,
+                text=self._affordable(shown_text(message)) if is_injected else None,
                 memory_ids=_memory_ids(message),
             ),
         )
 
-    # ---- the transcript -------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _places(self) -> dict[str | None, int]:
-        return {message.message_id: place for place, message in enumerate(self._transcript)}
-
-    def _place(self, message: Message) -> int | None:
-        """Where a message stands in the transcript."""
-        if not self._transcript or message.message_id is None:
-            return None
-        return 0 if message is self._transcript[0] else self._places.get(message.message_id)
-
-    def _is_stored(self, message: Message) -> bool:
-        place = self._place(message)
-        return place is not None and self._transcript[place] is message
-
-    def _stretch(self, place: int, messages: Sequence[Message], at: int) -> int:
-        """How many messages from here on are just those of the transcript."""
-        transcript = self._transcript
-        whole = len(transcript) - place
-        most = min(whole, len(messages) - at)
-        if most == whole and all(map(is_, islice(transcript, place, None), islice(messages, at, at + whole))):
-            return whole
-        return next((n for n in range(1, most) if not self._same(transcript[place + n], messages[at + n])), most)
-
-    def _same(self, ours: Message, theirs: Message) -> bool:
-        return ours is theirs or (ours.message_id == theirs.message_id and id(theirs) not in self._added)
+    # ---- stretches and removals -----------------------------------------------------------------------------------
 
     def _stretch_row(self, place: int, count: int) -> int:
         transcript = self._transcript
@@ -288,6 +284,9 @@ class _Writer:
             ),
         )
 
+    def _taken_by_providers(self, removals: Sequence[ProviderRemoval]) -> list[int]:
+        return self._taken((one.what, one.ref, one.by) for one in removals)
+
     def _taken(self, removals: Iterable[Removal]) -> list[int]:
         """Rows of what was removed; messages that stand together in the transcript have one row."""
         found: list[list[Removal]] = []
@@ -299,10 +298,7 @@ class _Writer:
         return [self._removed_row(group) for group in found]
 
     def _follows(self, before: Removal, after: Removal) -> bool:
-        if (before[0], before[2]) != (after[0], after[2]):
-            return False
-        first, second = self._places.get(before[1]), self._places.get(after[1])
-        return first is not None and second == first + 1
+        return (before[0], before[2]) == (after[0], after[2]) and self._transcript.follows(before[1], after[1])
 
     def _removed_row(self, group: Sequence[Removal]) -> int:
         what, ref, by = group[0]
@@ -362,23 +358,3 @@ def _instructions(planned: Sequence[Instruction], sent: str, changed_by: Source)
         at = place + len(one.text)
     found += [Instruction(text, changed_by) for text in (sent[at:].strip(),) if text]
     return found, gone
-
-
-def _begins_with(messages: Sequence[Message], start: Sequence[Message]) -> bool:
-    return len(messages) >= len(start) and all(map(is_, start, messages))
-
-
-def _ranges(rows: Iterable[int]) -> Ranges:
-    return tuple(_runs(rows))
-
-
-def _runs(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = end = -1
-    for row in rows:
-        if row != end:
-            if end >= 0:
-                yield first, end
-            first = row
-        end = row + 1
-    if end >= 0:
-        yield first, end

@@ -5,7 +5,6 @@ what they have in common. A history is a stretch of the transcript, by its first
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TypeVar
 
 from protocol.base import WireModel
@@ -13,9 +12,10 @@ from protocol.explain import ExplainedCall, ProviderPhase, Removed, SeenInstruct
 from protocol.messages import Message, Role, Source, Usage
 from sidecar.agents.estimates import message_tokens
 
+from .row_ranges import Ranges, rows_of
+from .stretches import Stretches
+
 T = TypeVar("T")
-Ranges = tuple[tuple[int, int], ...]
-"""Rows of a table: from, and up to but without."""
 
 
 class SeenEntry(WireModel):
@@ -82,7 +82,7 @@ class Expansion:
             started_at: When the run started: what was put into a stretch later is left out of it.
         """
         self._explanation = explanation
-        self._transcript = transcript
+        self._transcript = Stretches(transcript)
         self._started_at = started_at
         self._stretches: dict[int, tuple[SeenMessage, ...]] = {}
 
@@ -93,13 +93,13 @@ class Expansion:
 
     def _call(self, index: int, call: StoredCall) -> ExplainedCall:
         explanation = self._explanation
-        removed = tuple(one for row in _rows(call.removed) for one in self._removed(explanation.removed[row]))
+        removed = tuple(one for row in rows_of(call.removed) for one in self._removed(explanation.removed[row]))
         return ExplainedCall(
             index=index,
             model=call.model,
             by=call.by,
             instructions=_picked(explanation.instructions, call.instructions),
-            messages=tuple(one for row in _rows(call.messages) for one in self._seen(row)),
+            messages=tuple(one for row in rows_of(call.messages) for one in self._seen(row)),
             tools=_picked(explanation.tools, call.tools),
             removed=removed or None,
             usage=call.usage,
@@ -125,7 +125,7 @@ class Expansion:
                 memory_ids=entry.memory_ids,
             )
             return
-        for message in self._stretch(entry.message_id, entry.last, entry.count):
+        for message in self._transcript.between(entry.message_id, entry.last, entry.count, self._started_at):
             yield SeenMessage(
                 message_id=str(message.message_id),
                 role=message.role,
@@ -137,27 +137,9 @@ class Expansion:
         if entry.last is None:
             yield Removed(what=entry.what, ref=entry.ref, by=entry.by)
             return
-        for message in self._stretch(entry.ref, entry.last, entry.count):
+        for message in self._transcript.between(entry.ref, entry.last, entry.count, self._started_at):
             yield Removed(what=entry.what, ref=str(message.message_id), by=entry.by)
-
-    def _stretch(self, first: str, last: str, count: int | None) -> Sequence[Message]:
-        start, end = self._places.get(first), self._places.get(last)
-        if start is None or end is None:
-            return ()
-        found = self._transcript[start : end + 1]
-        if len(found) == count:
-            return found
-        return [message for message in found if (message.created_at or "") <= self._started_at]
-
-    @cached_property
-    def _places(self) -> dict[str | None, int]:
-        return {message.message_id: place for place, message in enumerate(self._transcript)}
 
 
 def _picked(table: Sequence[T], ranges: Ranges) -> tuple[T, ...]:
-    return tuple(table[row] for row in _rows(ranges))
-
-
-def _rows(ranges: Ranges) -> Iterator[int]:
-    for first, end in ranges:
-        yield from range(first, end)
+    return tuple(table[row] for row in rows_of(ranges))

@@ -72,7 +72,12 @@ class OpenSession:
 
     def working_session(self) -> Session:
         """The state that a run works on: a copy, so that it can be dropped."""
-        return Session(self.session_id, state=self.state(), service_session_id=self.record.service_session_id)
+        return Session(
+            self.session_id,
+            state=self.state(),
+            service_session_id=self.record.service_session_id,
+            resends_history=self.record.resends_history,
+        )
 
     def changes(self, state: JsonObject, base: JsonObject) -> list[PutState]:
         """The writes that carry over what has changed from `base` to `state`; all else stays as it is by now.

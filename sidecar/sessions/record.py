@@ -33,6 +33,8 @@ class SessionRecord(WireModel):
     archived: bool = False
     parent_session_id: str | None = None
     service_session_id: str | None = None
+    resends_history: bool = False
+    """Its turns were kept at a service, but in another session's conversation: the next run tells them anew."""
     usage: Usage = Usage()
     metadata: JsonObject | None = None
     run_starts: tuple[int, ...] = ()
@@ -130,6 +132,8 @@ def copied_record(source: SessionRecord, session_id: str | None, parent: str | N
             "revision": 0,
             "epoch": new_id("ep"),
             "run_starts": (),
+            "service_session_id": None,
+            "resends_history": source.service_session_id is not None or source.resends_history,
         }
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from protocol.agents import RunOptions
@@ -12,6 +13,7 @@ from protocol.messages import Message, Source
 from protocol.runs import RunResult
 from protocol.sessions import WireWarning
 from sidecar.agents.loop import completed_draft
+from sidecar.agents.metering import Meter
 from sidecar.agents.parts import BoundMiddleware
 from sidecar.agents.runner import Execution, ModelSource, RunRequest
 from sidecar.agents.sink import Draft
@@ -20,6 +22,7 @@ from sidecar.errors import OwnershipLost, SidecarError
 from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
 from sidecar.telemetry import log_failure
 
+from .child_runs import ChildRuns, Delegator
 from .event_log import is_lost
 from .explaining import explanation_of
 from .explanations import Explanation
@@ -105,6 +108,11 @@ class Turn:
         self._steered: tuple[Message, ...] = ()
         self._base = session.state()
         self._working = session.working_session()
+        self.children = ChildRuns(session, models, outlet, lambda: ticket.stop)
+        """What this run delegates to other agents."""
+        own = Delegator(
+            self.run_id, self._working, not session.one_off, request.properties or {}, request.stream, Meter()
+        )
         self._execution = Execution(
             session.plan,
             RunRequest(
@@ -118,7 +126,9 @@ class Turn:
                 middleware=request.middleware,
                 is_streaming=request.stream,
                 context_messages=request.context_messages,
-                properties=request.properties or {},
+                properties=own.properties,
+                delegate=partial(self.children.delegate, own),
+                meter=own.meter,
             ),
             self._working,
             None if session.one_off else session.session_id,
@@ -303,6 +313,7 @@ class Turn:
         """Store the end, send it, and make the answer of it."""
         session = self._session
         late = await self._execution.steering.end()
+        await self.children.end_of(self.run_id)
         async with session.changing:
             reached("run.end.before")
             run = await self._store_all(end, () if self._is_dropped(end) else late)
@@ -335,6 +346,7 @@ class Turn:
                 "usage": before.usage + progress.meter.usage,
                 "revision": before.revision + bool(changes),
                 "service_session_id": progress.conversation_id or before.service_session_id,
+                "resends_history": before.resends_history and progress.conversation_id is None,
             }
         )
         run = self._ended_record(end)

@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.bench.host import FakeHost
 from tests.bench.ledger import AskedRun, Ledger, LedgerSession, steady
+from tests.bench.promises_delegated import Delegated, delegated, own
 from tests.bench.recorded import Recorded, as_text
 from tests.bench.wire import Json
 
@@ -52,6 +53,8 @@ class _Found:
     history: list[Json]
     runs: dict[str, Json | None]
     """`getState.run` of each run that the host asked for."""
+    delegated: dict[str, Delegated]
+    """The runs that those have delegated to other agents."""
 
 
 async def hold(ledger: Ledger, host: FakeHost, requests: Sequence[Recorded] = ()) -> Tally:
@@ -129,7 +132,7 @@ async def _resumed(host: FakeHost, session_id: str, known: LedgerSession, before
             break
         cursor = {"cursor": page["nextCursor"]}
     runs = {run_id: await _run(host, session_id, run_id) for run_id in known.runs}
-    return _Found(state, events, history, runs)
+    return _Found(state, events, history, runs, delegated(session_id, events))
 
 
 async def _events(host: FakeHost, session_id: str) -> list[Json]:
@@ -158,7 +161,7 @@ async def _run(host: FakeHost, session_id: str, run_id: str) -> Json | None:
 
 def _hold_session(session_id: str, known: LedgerSession, there: _Found, tally: Tally) -> None:
     _hold_events(session_id, known, there)
-    ends = _ends(session_id, known, there.events)
+    ends = _ends(session_id, known, own(there.events))
     for run_id, asked in known.runs.items():
         tally.runs[_hold_run(f"{session_id}/{run_id}", asked, there.runs[run_id], ends.get(run_id))] += 1
     _hold_history(session_id, there, ends)
@@ -229,7 +232,7 @@ def _hold_history(session_id: str, there: _Found, ends: dict[str, Json]) -> None
     failed = {run_id for run_id, end in ends.items() if end["status"] == "failed"}
     told = [
         (event["data"]["messageId"], event["data"]["role"], event["data"]["content"])
-        for event in there.events
+        for event in own(there.events)
         if event["type"] == "message.completed" and event["runId"] not in failed
     ]
     ids = [message["messageId"] for message in there.history]
@@ -274,8 +277,13 @@ def _hold_requests(ledger: Ledger, found: dict[str, _Found], requests: Sequence[
         for run_id, run in session.runs.items()
     }
     begun: Counter[tuple[str, str]] = Counter()
+    tasks = {run.task for there in found.values() for run in there.delegated.values()}
     for request in requests:
         assert request.is_well_paired(), f"promise 6: an unpaired request: {request.messages}"
+        if request.last_user_text in tasks:
+            told = [role for role in request.roles if role == "user"]
+            assert told == ["user"], f"promise 9: a delegated run was shown a conversation: {request.messages}"
+            continue
         session_id, run_id = by_input[request.last_user_text]
         begun[session_id, run_id] += request.messages[-1]["role"] == "user"
         if ledger.sessions[session_id].deleting:

@@ -1,4 +1,4 @@
-"""Kill -9 at every named point and at random times; a host that asks again. Nothing acknowledged is lost or redone."""
+"""F1, F2, F16: kill -9 at named points and at random times; a host that asks again. Nothing is lost or redone."""
 
 import asyncio
 import contextlib

@@ -39,6 +39,7 @@ async def gone(host: FakeHost, how: str) -> None:
 
 
 async def test_queued_runs_wait_in_order_and_run_one_after_another(start_host: Any, model: FakeModel) -> None:
+    """Case 28."""
     _, session, first = await busy(start_host, model)
     model.otherwise(lambda request: [f"re: {request.last_user_text}"])
     waiting = [session.start(text, whenBusy="queue") for text in ("second", "third")]

@@ -1,5 +1,6 @@
 """`structured_memory` over the wire: the dialogue of seed 001, with a scripted model and with the embedded one."""
 
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from tests.bench.host import FakeHost, HostSession, RpcError
 
 StartHost = Callable[..., Awaitable[FakeHost]]
 
-MEMORY = {
+MEMORY: dict[str, Any] = {
     "type": "structured_memory",
     "sourceId": "user_info",
     "config": {
@@ -67,6 +68,7 @@ async def learnt(session: HostSession) -> Any:
 async def test_the_dialogue_teaches_name_and_age_and_survives_a_crash(
     start_host: StartHost, store: str, script: str
 ) -> None:
+    """Case 53."""
     host = await start_host(store=store)
     session = await host.create_session(sessionId="s", model=script, contextProviders=[MEMORY])
 
@@ -135,6 +137,80 @@ async def test_a_change_of_the_state_is_told_once_with_its_key(host: FakeHost, s
     await session.run("nothing new")
 
     assert [event["data"]["keys"] for event in session.events("state.changed")] == [["user_info"]]
+
+
+async def test_initial_facts_are_shown_by_the_first_run_and_survive_a_crash(
+    start_host: StartHost, store: str, script: str
+) -> None:
+    entry = {**MEMORY, "config": {**MEMORY["config"], "initial": {"name": "Ann"}, "decline": False}}
+    host = await start_host(store=store)
+    session = await host.create_session(sessionId="s", model=script, contextProviders=[entry])
+
+    result = await session.run("I am 20 years old")
+
+    assert result["text"].splitlines()[0] == "The user's name: Ann."
+    assert "Answer as usual" in result["text"]
+    host.kill()
+    await host.wait()
+    again = await (await start_host(store=store)).resume_session("s")
+    assert await learnt(again) == {"name": "Ann", "age": 20}
+
+
+async def test_two_memories_of_one_session_learn_side_by_side(host: FakeHost, script: str) -> None:
+    schema = {"type": "object", "properties": {"age": {"type": "integer"}}}
+    other = {**MEMORY, "sourceId": "ages", "stateKey": "numbers", "config": {"schema": schema}}
+    session = await host.create_session(model=script, contextProviders=[MEMORY, other])
+
+    await session.run("I am 20 years old")
+    await session.run("My name is Ann")
+
+    state = (await session.state())["state"]
+    assert (state["user_info"], state["numbers"]) == ({"name": "Ann", "age": 20}, {"age": 20})
+    assert [set(event["data"]["keys"]) for event in session.events("state.changed")] == [
+        {"numbers", "user_info"},
+        {"user_info"},
+    ]
+
+
+def example(language: str) -> str:
+    """A block of the page that tells of structured memory."""
+    page = (Path(__file__).parents[2] / "docs" / "structured-memory.md").read_text(encoding="utf-8")
+    return page.partition(f"```{language}\n")[2].partition("```")[0]
+
+
+async def test_the_page_s_own_model_is_learnt_as_a_plug_in(start_host: StartHost, tmp_path: Path, script: str) -> None:
+    """Case 53, with a pydantic model."""
+    (tmp_path / "people.py").write_text(example("python"), encoding="utf-8")
+    config = tmp_path / "sidecar.toml"
+    config.write_text(example("toml").replace("openai:gpt-4.1-mini", script), encoding="utf-8")
+    host = await start_host(args=("--config", str(config)))
+    session = await host.create_session(sessionId="ann", agent="friendly")
+
+    first = await session.run("hello")
+    await session.run("I am 20 years old")
+
+    assert first["text"].splitlines() == ["The user's name: ann.", "How old is the user? Ask."]
+    assert await learnt(session) == {"name": "ann", "age": 20}
+
+
+async def test_the_page_s_entry_speaks_in_its_own_words(host: FakeHost, script: str) -> None:
+    session = await host.create_session(model=script, contextProviders=[json.loads(example("json"))])
+
+    result = await session.run("hello")
+
+    name, birthday, language = result["text"].splitlines()
+    assert name == "Ask for the user's name, and say why you ask."
+    assert "birthday (The user's date of birth) yet. Answer as usual" in birthday
+    assert language == "language: English"
+
+
+async def test_a_host_finds_every_option_described(host: FakeHost) -> None:
+    types = (await host.request("listProviders"))["items"]
+
+    [schema] = [kind["configSchema"] for kind in types if kind["type"] == "structured_memory"]
+    options = schema["properties"]
+    assert {"schema", "ask", "known", "decline", "initial", "instructions", "model", "grounded"} == set(options)
+    assert all(option["description"] for option in options.values())
 
 
 async def test_a_faulty_schema_is_refused_when_the_session_is_made(host: FakeHost) -> None:

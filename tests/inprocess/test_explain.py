@@ -431,14 +431,14 @@ async def test_what_the_transcript_got_later_is_not_shown_as_seen() -> None:
 
 
 async def test_texts_beyond_the_budget_are_left_out_and_still_counted() -> None:
-    long = "x" * (TEXT_BUDGET - 10)
+    long = "x" * (TEXT_BUDGET + 10)
     providers = [Recorder("p", Log(), before=adds("p", user(long), user("y" * 400), "z" * 400))]
 
     [call] = shown(await AgentRun(FakeClient(says("ok")), providers).say("?"))
 
+    assert [one.text for one in call.messages[:2]] == [None, "y" * 400]
+    assert call.messages[0].tokens == (TEXT_BUDGET + 10 + 3) // 4
     assert call.instructions[0].text == "z" * 400
-    assert [one.text for one in call.messages] == [None, None, None]
-    assert call.messages[0].tokens == (TEXT_BUDGET - 10 + 3) // 4
 
 
 def test_a_plan_says_which_instructions_are_the_session_s() -> None:

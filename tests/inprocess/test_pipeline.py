@@ -35,6 +35,7 @@ async def stop(run: AgentRun, execution: Execution, work: "asyncio.Task[None]") 
 
 
 async def test_before_goes_forward_and_after_in_reverse() -> None:
+    """Case 2."""
     log = Log()
 
     await AgentRun(FakeClient(says("ok")), three(log)).say("hi")
@@ -64,6 +65,7 @@ async def test_each_hook_is_told_of_by_exactly_one_event() -> None:
 
 
 async def test_a_failing_before_ends_the_run_before_any_model_call() -> None:
+    """Case 3."""
     log = Log()
     run = AgentRun(FakeClient(), three(log, before=fails()))
 
@@ -282,6 +284,7 @@ async def test_instructions_stand_in_the_order_agent_session_providers_options_r
 
 
 async def test_what_a_provider_adds_is_there_for_one_run_only() -> None:
+    """Case 8."""
     log = Log()
     run = AgentRun(FakeClient(says("ok"), says("ok")), [Recorder("a", log, before=adds("a", "once", told("once")))])
     await run.say("hi")

@@ -136,6 +136,7 @@ def test_the_session_s_model_goes_before_the_agent_s() -> None:
     ids=["id", "id twice", "session", "replaced twice", "auto history", "two loaders", "state key", "history's key"],
 )
 def test_clashes_are_refused_naming_both(entries: list[Entry], session: list[Entry], named: list[str]) -> None:
+    """Cases 11 and 18."""
     with pytest.raises(ConfigInvalid) as refused:
         plan(*entries, session=session)
 

@@ -37,6 +37,7 @@ class Turns(HistoryProvider):
 
 
 def test_a_message_carries_the_id_and_class_of_the_provider_that_added_it() -> None:
+    """Case 5."""
     original = text_message("user", "note", metadata={"n": 1})
     context = context_of()
 
@@ -49,6 +50,7 @@ def test_a_message_carries_the_id_and_class_of_the_provider_that_added_it() -> N
 
 
 def test_a_message_that_is_attributed_already_keeps_its_attribution() -> None:
+    """Case 6."""
     context = context_of()
     context.extend_messages("p1", [text_message("user", "note")])
 
@@ -67,6 +69,7 @@ def test_what_the_user_said_is_attributed_to_the_provider_that_repeats_it() -> N
 
 
 def test_origins_are_listed_once_in_the_order_in_which_they_came() -> None:
+    """Case 7."""
     context = context_of()
     context.extend_messages("p1", [text_message("user", "note")], ["s1", "s2", "s1"])
     [first] = context.get_messages()
@@ -184,6 +187,7 @@ async def test_static_messages_stand_before_the_input_of_every_run() -> None:
 
 
 async def test_what_a_provider_learnt_in_one_session_is_there_in_its_next_run_and_in_no_other_session() -> None:
+    """Case 1."""
     def learn(hook: Hook) -> None:
         hook.state.setdefault("food", hook.context.input_messages[0].text.removeprefix("my favorite food is "))
 

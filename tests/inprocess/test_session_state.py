@@ -23,6 +23,7 @@ def round_trip(session: Session) -> Session:
 
 @given(state=st.dictionaries(keys, values, max_size=4))
 def test_any_json_comes_back_equal(state: dict[str, Any]) -> None:
+    """Case 25."""
     back = round_trip(Session("s", state=state, service_session_id="svc"))
 
     assert (back.session_id, back.service_session_id) == ("s", "svc")
@@ -30,6 +31,7 @@ def test_any_json_comes_back_equal(state: dict[str, Any]) -> None:
 
 
 def test_tuples_come_back_as_lists() -> None:
+    """Case 25."""
     assert round_trip(Session("s", state={"a": (1, (2, 3))})).state == {"a": [1, [2, 3]]}
 
 
@@ -43,6 +45,7 @@ def test_messages_come_back_as_objects_that_are_messages_again() -> None:
 
 @pytest.mark.parametrize("kind", ["message", "session", "text", "AgentSession"])
 def test_an_object_with_a_type_is_data_like_any_other(kind: str) -> None:
+    """Case 26."""
     state = {"type": kind, "inner": {"type": kind, "role": "user", "content": [{"type": kind}]}}
 
     assert round_trip(Session("s", state=state)).state == state
@@ -61,6 +64,7 @@ def test_an_object_with_a_type_is_data_like_any_other(kind: str) -> None:
     ids=["object", "set", "key", "nan", "inf", "bytes"],
 )
 def test_what_cannot_be_stored_is_refused_naming_where_it_stands(value: Any, place: str) -> None:
+    """Case 26."""
     with pytest.raises(ValueError, match=place):
         Session("s", state={"x": value}).to_dict()
 
@@ -74,6 +78,7 @@ def test_state_that_holds_itself_is_refused() -> None:
 
 
 def test_a_snapshot_shares_nothing_with_the_session() -> None:
+    """Case 27."""
     session = Session("s", state={"list": [1]})
     snapshot = session.to_dict()
     back = Session.from_dict(snapshot)

@@ -256,9 +256,8 @@ async def test_a_tool_that_may_fail_twice_is_called_twice() -> None:
     async def crash() -> str:
         raise KeyError
 
-    execution = await agent(asks("crash", "echo"), asks("crash", "echo"), asks("crash", "echo"), says("ok"), tools=[
-        crash, echo,
-    ]).say("go")  # fmt: skip
+    rounds = [asks("crash", "echo") for _ in range(3)]
+    execution = await agent(*rounds, says("ok"), tools=[crash, echo]).say("go")
 
     assert told(execution)[0::2][:2] == [FAILED_TEXT, FAILED_TEXT]
     assert "failed 2 times" in told(execution)[4]

@@ -1,6 +1,7 @@
 """Grounding: a value is kept only where the text holds it. Examples by script, and properties over any text."""
 
 import unicodedata
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -53,8 +54,6 @@ def test_a_string_that_the_text_holds_as_whole_words_is_grounded(value: str, tex
         ("x", "x\u0302 is no x\u0302"),
         ("राम", "मेरा नाम रामू है"),
         ("\u0e01", "\u0e01\u0e35"),
-        ("20", "I am 20"),
-        ("2020-05-01", "2020-05-01"),
         ("", "anything"),
         ("   ", "a   b"),
         ("!", "hello!"),
@@ -126,6 +125,100 @@ def test_a_number_that_is_not_there_or_only_a_part_of_one_is_not(value: float, t
     assert not is_grounded(value, text)
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("20", "I am 20"),
+        ("20", "I am 20."),
+        ("20", "\uff12\uff10歳です"),
+        ("20", "我20岁"),
+        ("555-1234", "call 555-1234, please"),
+        ("+49 170 1234567", "my number: +49 170 1234567"),
+        ("01234", "01234 Dresden"),
+        ("14:30", "at 14:30."),
+        ("12.5", "about 12.5, or so"),
+        ("2020-05", "since 2020-05"),
+    ],
+)
+def test_a_string_of_digits_is_grounded_where_it_stands_as_it_is(value: str, text: str) -> None:
+    assert is_grounded(value, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("20", "in 2020"),
+        ("20", "20.5"),
+        ("20", "7/20"),
+        ("20", "v20 and R2"),
+        ("20", "20yo"),
+        ("20", "twenty"),
+        ("2020-05", "2020-05-01"),
+        ("05-01", "2020-05-01"),
+        ("14:30", "14:30:10"),
+        ("555-1234", "555-12345"),
+        ("555-1234", "5551234"),
+        ("1234", "01234 Dresden"),
+        ("01234", "1234"),
+        ("2", "x²"),
+    ],
+)
+def test_a_string_of_digits_is_not_grounded_by_other_or_longer_ones(value: str, text: str) -> None:
+    assert not is_grounded(value, text)
+
+
+@pytest.mark.parametrize("value", ["1990-05-17", "17/05/1990", "17.5.1990", "May 17, 1990", "17 mai 1990"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "born 1990-05-17",
+        "born 17/05/1990.",
+        "(5/17/1990)",
+        "geb. 17. 5. 1990",
+        "am 17. Mai 1990 geboren",
+        "le 17 mai 1990",
+        "el 17 de mayo de 1990",
+        "on May 17th, 1990",
+        "on the 17th of May, 1990",
+        "17-MAY-1990",
+        "1990年5月17日生まれ",
+        "1990년 5월 17일",
+        "17/05/90",
+        "\uff11\uff19\uff19\uff10-05-17",
+        "at 1990-05-17T10:00Z",
+    ],
+)
+def test_a_date_is_grounded_by_the_same_day_in_any_notation(value: str, text: str) -> None:
+    """Case 53: digits only, and still in the user's own text."""
+    assert is_grounded(value, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("1990-05-17", "born 1990-05-18"),
+        ("1990-05-17", "born 17/06/1990"),
+        ("1990-05-17", "born in 1990, on the 17th"),
+        ("1990-05-17", "17 1990 05"),
+        ("1990-05-17", "May 1990"),
+        ("1990-05-17", "on May 17th"),
+        ("1990-05-17", "17 Mayor 1990"),
+        ("1990-05-17", "117/05/1990"),
+        ("1990-05-17", "17/05/19901"),
+        ("1990-05-17", "build 1990-05-17.4"),
+        ("1990-05-17", "1.17.05.1990"),
+        ("1990-05-17", "17/05/89"),
+        ("1890-05-17", "17/05/90"),
+        ("1990-02-30", "30/03/1990"),
+        ("1990-13-40", "1990-12-40"),
+        ("1990-05-06", "6-5/1990"),
+        ("1990-05-17", "how old is someone born that year?"),
+    ],
+)
+def test_a_date_is_not_grounded_by_another_day_or_a_part_of_one(value: str, text: str) -> None:
+    assert not is_grounded(value, text)
+
+
 @pytest.mark.parametrize("value", [True, False, None, ["Ann"], {"name": "Ann"}, (), b"Ann"])
 def test_what_cannot_be_looked_for_is_never_grounded(value: Any) -> None:
     assert not is_grounded(value, "true false True False none null Ann name 1 0")
@@ -166,6 +259,18 @@ def test_any_number_between_separators_is_grounded_with_and_without_marks(value:
 @given(value=st.integers(min_value=0, max_value=10**9), digits=st.integers(min_value=1, max_value=9))
 def test_a_number_is_not_grounded_by_a_longer_one(value: int, digits: int) -> None:
     assert not is_grounded(value, f"I have {digits}{value} and {value + 1}{digits} of them")
+
+
+@given(day=st.dates(min_value=date(1000, 1, 1)), left=separators, right=separators)
+def test_any_date_between_separators_is_grounded_and_the_days_beside_it_are_not(
+    day: date, left: str, right: str
+) -> None:
+    text = f"x{left}{day.day}.{day.month}.{day.year}{right}y, or {day:%B} {day.day}, {day.year}"
+
+    assert is_grounded(day.isoformat(), text)
+    for other in (day + timedelta(days=1), day - timedelta(days=1)) if date.min < day < date.max else ():
+        swapped = (other.year, other.day, other.month) == (day.year, day.month, day.day)
+        assert swapped or not is_grounded(other.isoformat(), text)
 
 
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text(), text=texts)

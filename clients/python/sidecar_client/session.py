@@ -6,6 +6,7 @@ from .run import OnEvent, Run, finish
 from .types import (
     CancelRunResult,
     EventsKeywords,
+    ExplainRunResult,
     ForkKeywords,
     GetEventsResult,
     GetHistoryResult,
@@ -84,6 +85,10 @@ class Session:
     async def get_events(self, **params: Unpack[EventsKeywords]) -> GetEventsResult:
         """A page of stored events after a cursor."""
         return await self._client.request("getEvents", {**params, "sessionId": self.session_id})
+
+    async def explain_run(self, run_id: str, *, call: int | None = None) -> ExplainRunResult:
+        """What the model saw in each call of a run, or in one of them."""
+        return await self._client.explain_run(run_id, session_id=self.session_id, call=call)
 
     async def update(self, **params: Unpack[UpdateKeywords]) -> UpdateSessionResult:
         """Change settings, labels or state. What is left out stays as it is."""

@@ -330,6 +330,8 @@ class AgentSpec(TypedDict):
     perServiceCallHistory: NotRequired[bool]
     approvals: NotRequired[ApprovalConfig]
     compaction: NotRequired[CompactionConfig]
+    implementation: NotRequired[str]
+    implementationConfig: NotRequired[JsonObject]
     harness: NotRequired[bool | JsonObject]
 
 

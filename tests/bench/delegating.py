@@ -1,0 +1,87 @@
+"""Agents that call each other, and a model that knows which of them is asking. Tests only.
+
+The fake model is told the agents by their instructions: `PARTS["boss"]` answers a request whose system text says
+`I am boss.`; each part is a function from the request to what is said.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.bench.fake_model import TC, F, FakeModel, Item, Recorded, Reply, T
+from tests.bench.tool_plugins import ToolPlugins, tool_plugins
+from tests.bench.wire import Json
+
+Said = Reply | Sequence[Item]
+Part = Callable[[Recorded], Said]
+
+AGENTS: Final = """
+[agents.boss]
+instructions = "I am boss."
+
+[[agents.boss.tools]]
+type = "agent"
+agent = "Research Agent"
+
+[[agents.boss.tools]]
+type = "agent"
+agent = "Research Agent"
+name = "shared"
+description = "Research, and leave it in the session."
+arg_name = "query"
+arg_description = "what to look for"
+propagate_session = true
+
+[agents."Research Agent"]
+description = "Finds things out."
+instructions = "I am researcher."
+tools = [{ type = "registered", name = "remember" }, { type = "registered", name = "who" }]
+context_providers = [
+  { type = "history" },
+  { type = "history", source_id = "audit", config = { load_messages = false } },
+]
+
+[agents.ping]
+instructions = "I am ping."
+tools = [{ type = "agent", agent = "pong" }]
+
+[agents.pong]
+instructions = "I am pong."
+tools = [{ type = "agent", agent = "ping" }]
+"""
+
+
+def agents(folder: Path, **options: Any) -> ToolPlugins:
+    """A configuration with these agents, and some tools for them."""
+    return tool_plugins(folder, **{"config": AGENTS, **options})
+
+
+def asks(*calls: tuple[str, Json]) -> list[Item]:
+    """An answer that calls tools, with the call ids `c0`, `c1` …"""
+    chunks = [TC(index, f"c{index}", name, json.dumps(arguments)) for index, (name, arguments) in enumerate(calls)]
+    return [*chunks, F("tool_calls")]
+
+
+def cast(model: FakeModel, **parts: Part | Sequence[Said]) -> None:
+    """Give each agent its part: a function, or its answers by how many answers it has given in this run already."""
+
+    def answer(request: Recorded) -> Said:
+        name = next(name for name in parts if f"I am {name}." in request.system)
+        part = parts[name]
+        if callable(part):
+            return part(request)
+        last = max(index for index, role in enumerate(request.roles) if role == "user")
+        return part[request.roles[last:].count("assistant")]
+
+    model.otherwise(answer)
+
+
+def of(model: FakeModel, name: str) -> list[Recorded]:
+    """The requests that an agent has made."""
+    return [request for request in model.requests if f"I am {name}." in request.system]
+
+
+def said(text: str) -> list[Item]:
+    """An answer of text."""
+    return [T(text), F()]

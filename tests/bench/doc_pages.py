@@ -1,0 +1,78 @@
+"""Reads a page of the documentation as its reader does: the files that it shows, the commands, and what they print.
+
+A code block whose first line is a comment with a file's name is that file, from there to the end of the page. A block
+of `sh` is typed into a terminal; a block of `text` behind it is what it prints. A block marked `not-run` is neither.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+_FENCE: Final = re.compile(r"^```(\w*)[ ]?([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE_NAME: Final = re.compile(r"# ([\w./-]+\.\w+)\n")
+_HEADING: Final = re.compile(r"^(?=##? )", re.MULTILINE)
+
+
+class PageError(Exception):
+    """A page shows code that nobody could try."""
+
+
+@dataclass(slots=True)
+class Step:
+    """Something to type, and what it prints."""
+
+    command: str
+    files: dict[str, str]
+    """What is in the folder by then, of this section and those before it."""
+    printed: str | None = None
+
+
+@dataclass(slots=True)
+class Section:
+    """A heading and what stands below it."""
+
+    name: str
+    """`page.md: heading`."""
+    steps: list[Step] = field(default_factory=list[Step])
+    not_run: int = 0
+
+
+def sections(page: Path) -> list[Section]:
+    """The sections of a page, in order.
+
+    Raises:
+        PageError: a block is neither a file nor a command nor what one prints, or a section's code is never tried.
+    """
+    found: list[Section] = []
+    files: dict[str, str] = {}
+    text = page.read_text(encoding="utf-8")
+    outline = _FENCE.sub(lambda block: "\0" * len(block[0]), text)  # a comment in code is no heading
+    starts = [match.start() for match in _HEADING.finditer(outline)]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        part = text[start:end]
+        heading = part.partition("\n")[0].lstrip("# ")
+        found.append(_section(f"{page.name}: {heading}", part, files))
+    return found
+
+
+def _section(name: str, text: str, files: dict[str, str]) -> Section:
+    """One section; its files are added to those that are there."""
+    section = Section(name)
+    untried = False
+    for language, mark, code in _FENCE.findall(text):
+        if mark == "not-run":
+            section.not_run += 1
+        elif language == "sh":
+            section.steps.append(Step(code, dict(files)))
+            untried = False
+        elif language == "text" and section.steps and section.steps[-1].printed is None:
+            section.steps[-1].printed = code
+        elif file := _FILE_NAME.match(code):
+            files[file[1]] = code
+            untried = True
+        else:
+            raise PageError(f"{name}: a block of {language or 'code'} is neither a file nor what a command prints")
+    if untried:
+        raise PageError(f"{name}: nothing is run after its last file")
+    return section
