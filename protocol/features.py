@@ -13,6 +13,11 @@ FEATURES: Final[dict[str, dict[str, bool]]] = {
     "reloadConfig": {},
     "trust": {},
     "plugins": {},
+    "tools": {},
+    "middleware": {},
+    "independentProviders": {},
+    "perServiceCallHistory": {},
+    "serviceHistory": {},
     "explain": {},
 }
 """An object a feature; `{}` means supported. A feature that is absent is refused with `capabilityRequired`."""

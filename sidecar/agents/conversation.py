@@ -49,7 +49,8 @@ class RunConversation:
         self._before, self._behind = instructions
         self._histories = histories
         self._is_at_service = is_at_service
-        self._unsaved: list[Message] = list(context.input_messages)
+        self._unsaved: Sequence[Message] = context.input_messages
+        self._joined: list[Message] = []
         self._known_at_service = False
         self._known = 0
         """How much of what was said the histories, or the service, have."""
@@ -68,17 +69,21 @@ class RunConversation:
         said = self._progress.transcript
         if self._known_at_service:
             return said[self._known :]
-        if not self._histories:
-            return [*self._pipeline.messages(), *said]
         for bound in self._histories:
             await self._load(bound)
-        # Once saved with an earlier call, the input comes out of the history.
-        return [*self._pipeline.messages(with_input=self._known == 0), *said[self._known :]]
+        comes_later = list(self._joined)  # it stands in what was said
+        known = 0
+        if any(map(self._loads, self._histories)):
+            known = self._known
+            if known:  # the input was saved with an earlier call, and comes out of the history now
+                comes_later.extend(self._context.input_messages)
+        left_out = set(map(id, comes_later))
+        return [*(message for message in self._pipeline.messages() if id(message) not in left_out), *said[known:]]
 
     def join(self, messages: Sequence[Message]) -> None:
         """Input of the host's came meanwhile."""
         self._context.input_messages += tuple(messages)
-        self._unsaved.extend(messages)
+        self._joined.extend(messages)
 
     async def answered(self, answer: Message | None, conversation_id: str | None) -> None:
         """A call has its answer: save it, or note that the service has it.
@@ -88,6 +93,7 @@ class RunConversation:
             ProviderFailed: a history could not be saved.
         """
         said = self._progress.transcript
+        news = [message for message in said[self._known :] if message is not answer]
         if conversation_id is not None:
             if self._histories and not self._is_at_service:
                 raise ConfigInvalid(
@@ -95,19 +101,20 @@ class RunConversation:
                     " too; set options.store to false, or leave out perServiceCallHistory",
                     key="perServiceCallHistory",
                 )
-            self._known_at_service = True
+            self._known_at_service, self._known = True, len(said)
         if self._histories:
             outputs = (answer,) if answer is not None else ()
-            news = [message for message in said[self._known :] if message is not answer and message.role == "tool"]
             for bound in self._histories:
                 await self._save(bound, (*self._unsaved, *news), outputs)
-            self._unsaved.clear()
-        if self._histories or self._known_at_service:
             self._known = len(said)
+            self._unsaved = ()
+
+    def _loads(self, bound: BoundProvider) -> bool:
+        return bound.loads_history and not self._is_at_service
 
     async def _load(self, bound: BoundProvider) -> None:
         history = bound.provider
-        if not isinstance(history, HistoryProvider) or not history.load_messages or self._is_at_service:
+        if not isinstance(history, HistoryProvider) or not self._loads(bound):
             return
         try:
             await history.load(self._context, self._session.state_of(bound.state_key))

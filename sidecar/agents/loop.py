@@ -1,6 +1,7 @@
 """The loop of a run: call the model, run the tools that it asks for, until it answers. Knows no providers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -21,6 +22,9 @@ from .tool_batch import BatchEnd, ToolBatches
 LIMIT_TEXT: Final = "Function invocation limit reached before a final answer could be produced."
 MOST_FAILED_ROUNDS: Final = 3
 """Answers in a row whose calls all failed; then one closing call without tools."""
+
+_IN_MESSAGE: Final = frozenset({"content", "structuredContent"})
+"""Fields of `tool.completed` that the message of the results has too."""
 
 _STOP_REASONS: Final[dict[FinishReason, str]] = {
     "stop": "endTurn",
@@ -47,7 +51,7 @@ class Conversation(Protocol):
         ...
 
     async def answered(self, answer: Message | None, conversation_id: str | None) -> None:
-        """A call has its whole answer."""
+        """A call has its whole answer, or the run ends with what was said."""
         ...
 
 
@@ -118,6 +122,7 @@ class ModelLoop:
             self._progress.stage = "model"
             if end.terminated or end.left_to_host:
                 await self._join(await self._steering.end())
+                await self._conversation.answered(None, None)
                 self._progress.stop_reason = "inputRequired" if end.left_to_host else "endTurn"
                 return
             failed_rounds = failed_rounds + 1 if end.all_failed else 0
@@ -144,7 +149,8 @@ class ModelLoop:
         if stop_reason is not None:
             self._progress.stop_reason = stop_reason
         if not (self._progress.messages and self._progress.messages[-1].text.strip()):
-            await self._complete(new_message_id(), (TextBlock(text=LIMIT_TEXT),), keep_staged=False)
+            message = await self._complete(new_message_id(), (TextBlock(text=LIMIT_TEXT),), keep_staged=False)
+            await self._conversation.answered(message, None)
 
     async def _call(self, options: RunOptions, *, keep_calls: bool = True) -> Answered:
         """One model call. Its message is stored, or staged for the unit that stores the intent of its calls."""
@@ -216,7 +222,8 @@ class ModelLoop:
             return
         message = self._stamped("tool", new_message_id(), end.results, None)
         self._progress.add(message)
-        await self._sink.commit(*end.drafts, completed_draft(message, end.notes))
+        told = (_told_by(draft, message) for draft in end.drafts)
+        await self._sink.commit(*told, completed_draft(message, end.notes))
 
     def _stamped(self, role: Any, message_id: str, content: tuple[Block, ...], source: Source | None) -> Message:
         return Message(
@@ -234,6 +241,12 @@ def completed_draft(message: Message, calls: tuple[CallNote, ...] = (), *, in_hi
     """The event that tells of a whole message, and stores it."""
     data = {"messageId": message.message_id, "role": message.role}
     return Draft("message.completed", data, message, calls=calls, in_history=in_history)
+
+
+def _told_by(draft: Draft, message: Message) -> Draft:
+    """The event of a call's end: what the result says is stored once, in the message."""
+    data = {key: value for key, value in draft.data.items() if key not in _IN_MESSAGE}
+    return replace(draft, data=data, message=message)
 
 
 def _call_ids(messages: Sequence[Message]) -> set[str]:

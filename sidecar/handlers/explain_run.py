@@ -65,8 +65,9 @@ async def _open(session: OpenSession, run_id: str, services: Services) -> _Run:
             raise RunNotFound(run_id, session.session_id)
         record = RunRecord(run_id=run_id, payload_hash="", started_at="")
     turn = session.turn
-    if turn is not None and turn.run_id == record.run_id:
-        return _Run(record, session.plan.name, turn.explanation(), session.transcript)
+    so_far = turn.explanation(record.run_id) if turn is not None and not record.ended else None
+    if so_far is not None:
+        return _Run(record, so_far.agent, so_far, session.transcript)
     if not record.ended and session.log.has_backlog:  # its end could not be stored yet
         await session.log.flush()
         record = await find_joined_run(session.store, session.session_id, run_id) or record

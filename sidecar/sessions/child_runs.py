@@ -28,6 +28,8 @@ from sidecar.telemetry import log_failure
 
 from .envelopes import Caller
 from .event_log import is_lost
+from .explaining import explanation_of
+from .explanations import Explanation
 from .ids import new_id, now
 from .open_calls import close_calls
 from .open_session import OpenSession
@@ -193,6 +195,10 @@ class ChildRun:
         if end.stop_reason == "inputRequired":
             raise ToolError(f"Agent {self._agent!r} asked for something that nobody can give it here.")
         return self._execution.progress.text
+
+    def explanation(self) -> Explanation:
+        """What its model calls have seen so far."""
+        return explanation_of(self._execution.progress.meter.calls, self._agent)
 
     def cancel(self) -> None:
         """Stop this run alone: its caller is told, and goes on."""

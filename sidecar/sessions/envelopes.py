@@ -123,4 +123,8 @@ def _joined(event: str, data: JsonObject, message: JsonObject) -> JsonObject:
     content: list[JsonObject] = message["content"]
     if event == "reasoning.completed":
         return {**data, "text": "".join(block["text"] for block in content if block["type"] == "reasoning")}
+    if event == "tool.completed":
+        result = next(block for block in content if block.get("callId") == data["callId"])
+        told = {key: result[key] for key in ("content", "structuredContent") if key in result}
+        return {**data, **told}
     return {**data, "content": content}

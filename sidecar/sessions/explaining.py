@@ -119,11 +119,10 @@ class _Writer:
 
     def _foreign(self, note: CallNote) -> _Saw:
         """A call that a provider or a tool made, or an agent's own code: what is nobody else's is the maker's."""
-        maker, sight = note.maker, self._log.sight
-        may_hand_on = sight is not None and maker is BY_THE_RUN
-        known = sight.instructions if may_hand_on else ()
-        sources = {offered.tool.name: offered.source for offered in sight.context.tools} if may_hand_on else {}
-        given, _ = _instructions(known, note.request.instructions, maker)
+        maker = note.maker
+        sight = self._log.sight if maker is BY_THE_RUN else None  # what it is given of the run it may hand on
+        sources = {offered.tool.name: offered.source for offered in sight.context.tools} if sight is not None else {}
+        given, _ = _instructions(sight.instructions if sight is not None else (), note.request.instructions, maker)
         return _Saw(
             ranges_of(map(self._instruction, given)),
             ranges_of(self._rows(note.messages, lambda message: (maker, True))),

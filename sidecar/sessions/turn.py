@@ -142,9 +142,12 @@ class Turn:
         """What the run is doing."""
         return self._execution.progress.stage
 
-    def explanation(self) -> Explanation:
-        """What its model calls have seen so far."""
-        return explanation_of(self._execution.progress.meter.calls, self._session.plan.name)
+    def explanation(self, run_id: str) -> Explanation | None:
+        """What the model calls of this run, or of one that it delegated, have seen so far; `None` if it is neither."""
+        if run_id == self.run_id:
+            return explanation_of(self._execution.progress.meter.calls, self._session.plan.name)
+        child = self.children.find(run_id)
+        return child.explanation() if child is not None else None
 
     def cancel(self) -> None:
         """Ask the run to stop."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from protocol.events import EPHEMERAL, EVENTS
 from sidecar.agents.sink import Draft
+from sidecar.sessions.envelopes import whole
 
 
 @dataclass
@@ -61,9 +62,4 @@ class FakeSink:
     @staticmethod
     def _whole(draft: Draft) -> dict[str, Any]:
         """As the event log completes it: what the stored message holds is not in the draft."""
-        if draft.type == "message.completed" and draft.message is not None:
-            return {**draft.data, "content": [block.wire() for block in draft.message.content]}
-        if draft.type == "reasoning.completed" and draft.message is not None:
-            text = next(block.text for block in draft.message.content if block.type == "reasoning")
-            return {**draft.data, "text": text}
-        return draft.data
+        return whole(draft)

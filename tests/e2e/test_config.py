@@ -361,17 +361,3 @@ async def test_a_broken_plug_in_is_named_and_hurts_nobody_else(
     assert message in refused.message
     assert "secret" not in refused.message
     assert (await (await host.create_session(model="scripted:echo")).run("hi"))["text"] == "hi"
-
-
-async def test_the_example_adds_todays_date(start_host: Any, model: FakeModel) -> None:
-    example = Path(__file__).parents[2] / "examples" / "plugins" / "sidecar.toml"
-    env = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-test", "OPENAI_MODEL": "fake"}
-    host = await start_host(args=("--config", str(example)), env=env)
-    before = datetime.now(UTC)
-
-    session = await host.create_session(agent="dated")
-    model.says("a fine day")
-    await session.run("What day is it?")
-
-    system = model.last_request.messages[0]["content"]
-    assert any(f"Today is {day:%A, %Y-%m-%d}." in system for day in (before, datetime.now(UTC)))
