@@ -35,7 +35,7 @@ def made(plugin: Plugin, config: Json, *arguments: object) -> object:
         pass
     try:
         return target(*given)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # of a thread that does nothing else: it ends no process
         raise PluginError(f"{plugin.what!r} in {plugin.place} cannot be made: {type(error).__name__}") from error
 
 

@@ -58,7 +58,7 @@ def imported(type_name: str, folders: Sequence[Path]) -> ProviderType:
     """The provider class that `module:Class` names. It runs the module's code, so call it off the event loop.
 
     Args:
-        type_name: `module:Class`.
+        type_name: `module:Class`, or `module:name` of a provider that is made of functions.
         folders: Where the plug-ins of the configuration that names it are.
 
     Raises:
@@ -110,7 +110,7 @@ def load_installed_object(point: "EntryPoint") -> Plugin:
     what = f"{point.name} ({point.value}, {point.dist.name if point.dist is not None else 'a package'})"
     try:
         target = point.load()
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # of a thread that does nothing else: it ends no process
         raise PluginError(f"{what!r} cannot be imported: {_told(error)}") from error
     return Plugin(what, target, point.value)
 
@@ -160,7 +160,7 @@ def _add(folder: str) -> None:
 def _import(type_name: str, module_name: str) -> ModuleType:
     try:
         return import_module(module_name)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # of a thread that does nothing else: it ends no process
         raise PluginError(f"{type_name!r} cannot be imported: {_told(error)}") from error
 
 

@@ -13,7 +13,7 @@ from providers.api.json_value import parse_json
 from providers.api.ports import ChatClient, ChatRequest, ask
 
 from .grounding import has_letters, is_grounded
-from .grounding_dates import dates_of
+from .grounding_dates import dates_in
 from .structured_memory_wording import EXTRACT, extract_one
 
 MAX_ANSWER_TOKENS: Final = 512
@@ -21,6 +21,7 @@ MAX_ANSWER_TOKENS: Final = 512
 LONGEST_COPY: Final = 100
 """Characters of a value that a small model may give."""
 
+_DATE_LENGTH: Final = len("1990-05-17")
 _EDGES: Final = ' \t\r\n\u3000,;:`"\u3001\uff0c'
 """What no value begins or ends with, but a small model's copy of one does."""
 
@@ -114,19 +115,28 @@ def _is_digits(value: Any) -> bool:
 
 
 def _bounded(field: JsonObject, longest: int) -> JsonObject:
-    """The field's schema, with an end for a small model that finds none."""
-    if field.get("type") != "string" or "enum" in field or "maxLength" in field or field.get("format") == "date":
+    """The field's schema, with an end for a small model that finds none. It copies a date, but cannot rewrite one."""
+    if field.get("type") != "string" or "enum" in field or "maxLength" in field:
         return field
+    if _is_date(field):
+        plain = {key: part for key, part in field.items() if key != "format"}
+        return {**plain, "maxLength": max(min(longest, LONGEST_COPY), _DATE_LENGTH)}
     return {**field, "maxLength": min(longest, LONGEST_COPY)}
 
 
 def _tidied(value: Any, field: JsonObject) -> Any:
-    """Without what stands around a copied value; a date of one meaning in the notation that its format asks for."""
+    """Without what stands around a copied value. In a field of dates, the one date that the value holds."""
     if not isinstance(value, str):
         return value
     trimmed = value.strip(_EDGES)
-    days = [*dates_of(trimmed)] if field.get("format") == "date" else []
-    return days[0].isoformat() if len(days) == 1 else trimmed
+    if not _is_date(field):
+        return trimmed
+    days = [*dates_in(trimmed)]
+    return days[0].isoformat() if len(days) == 1 else None
+
+
+def _is_date(field: JsonObject) -> bool:
+    return field.get("format") == "date"
 
 
 def _valid_fields(found: JsonObject, properties: JsonObject, definitions: JsonObject) -> JsonObject:

@@ -13,7 +13,7 @@ from protocol.messages import ApprovalRequestBlock, ApprovalResponseBlock, Block
 from .context import SessionContext
 from .errors import ProviderError
 from .ports import AgentView
-from .provider import ContextProvider, ProviderConfig, Surroundings
+from .provider import ContextProvider, Phase, ProviderConfig, Surroundings
 from .session import Session, State
 
 
@@ -96,6 +96,12 @@ class HistoryProvider(ContextProvider, ABC):
     def keeps_context(self) -> bool:
         """Whether it keeps messages that other providers add."""
         return self.store_context_messages or self.store_context_from is not None
+
+    def takes_part(self, phase: Phase) -> bool:
+        """Before a run if it loads, after it if there is anything to save."""
+        if phase == "beforeRun":
+            return self.load_messages and super().takes_part(phase)
+        return not self.is_transcript and super().takes_part(phase)
 
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Load, where this history loads."""

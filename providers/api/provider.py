@@ -75,6 +75,8 @@ class ContextProvider:
     ) -> "ContextProvider":
         """A provider made of functions; see `SimpleProvider` for what they get and what the sources mean.
 
+        A configuration may name what this returns: `type = "module:name"`. Each session then gets one of its own.
+
         Args:
             source_id: What it is called.
             provide: `(request)`; returns what to add. It may be async; a sync one must not block.

@@ -49,8 +49,9 @@ class RunConversation:
         self._before, self._behind = instructions
         self._histories = histories
         self._is_at_service = is_at_service
-        self._unsaved: Sequence[Message] = context.input_messages
-        self._joined: list[Message] = []
+        self._input = context.input_messages
+        """Without what joins under way: that stands in what was said."""
+        self._is_input_saved = False
         self._known_at_service = False
         self._known = 0
         """How much of what was said the histories, or the service, have."""
@@ -71,19 +72,14 @@ class RunConversation:
             return said[self._known :]
         for bound in self._histories:
             await self._load(bound)
-        comes_later = list(self._joined)  # it stands in what was said
-        known = 0
-        if any(map(self._loads, self._histories)):
-            known = self._known
-            if known:  # the input was saved with an earlier call, and comes out of the history now
-                comes_later.extend(self._context.input_messages)
-        left_out = set(map(id, comes_later))
-        return [*(message for message in self._pipeline.messages() if id(message) not in left_out), *said[known:]]
+        if not any(map(self._loads, self._histories)):
+            return [*self._pipeline.messages(self._input), *said]
+        # Once saved with an earlier call, the input and what was said come out of the history.
+        return [*self._pipeline.messages(() if self._is_input_saved else self._input), *said[self._known :]]
 
     def join(self, messages: Sequence[Message]) -> None:
         """Input of the host's came meanwhile."""
         self._context.input_messages += tuple(messages)
-        self._joined.extend(messages)
 
     async def answered(self, answer: Message | None, conversation_id: str | None) -> None:
         """A call has its answer: save it, or note that the service has it.
@@ -104,10 +100,10 @@ class RunConversation:
             self._known_at_service, self._known = True, len(said)
         if self._histories:
             outputs = (answer,) if answer is not None else ()
+            inputs = (*(() if self._is_input_saved else self._input), *news)
             for bound in self._histories:
-                await self._save(bound, (*self._unsaved, *news), outputs)
-            self._known = len(said)
-            self._unsaved = ()
+                await self._save(bound, inputs, outputs)
+            self._known, self._is_input_saved = len(said), True
 
     def _loads(self, bound: BoundProvider) -> bool:
         return bound.loads_history and not self._is_at_service

@@ -146,7 +146,7 @@ class Pipeline:
         except Exception as problem:  # a hook of somebody's provider must not hide the run's own error
             log_failure(f"failure hook of provider {bound.source_id!r}", problem, new_error_id())
 
-    def messages(self, *, with_input: bool = True) -> list[Message]:
+    def messages(self, inputs: Sequence[Message]) -> list[Message]:
         """What the model sees: context in list order around the input."""
         context = self._context
         last = [bound.source_id for bound in self._plan.providers if bound.position == "after_input"]
@@ -155,7 +155,7 @@ class Pipeline:
         return [
             *chain.from_iterable(context.context_messages.get(source, ()) for source in first),
             *context.run_messages,
-            *(context.input_messages if with_input else ()),
+            *inputs,
             *chain.from_iterable(context.context_messages.get(source, ()) for source in last),
         ]
 

@@ -119,9 +119,7 @@ class Execution:
         )
         self._context.run_messages = request.context_messages
         self._context.tools.extend(plan.tools)
-        self._pipeline = Pipeline(
-            plan, self, session, self._context, sink, stats, shares_state=request.shares_state
-        )
+        self._pipeline = Pipeline(plan, self, session, self._context, sink, stats, shares_state=request.shares_state)
         self.progress.meter.calls.phases = self._pipeline.phases
         self.progress.meter.calls.sight = self._sight()
 

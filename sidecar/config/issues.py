@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from protocol.base import Json, JsonObject
 
+from .field_names import by_field_name, key_of
 from .keypath import ABSENT, MAX_DEPTH, KeyPath, as_list, as_table, lookup, step
 from .model import PATTERN_MEANINGS, Config
 
@@ -58,7 +59,8 @@ def issues_of(data: JsonObject, *, partial: bool = False, wire: bool = False) ->
     if unfit:
         return unfit
     try:
-        Config.model_validate_json(to_json(data), strict=True, by_alias=wire, by_name=not wire)
+        given = data if wire else by_field_name(data)
+        Config.model_validate_json(to_json(given), strict=True, by_alias=wire, by_name=not wire)
     except ValidationError as error:
         found = [
             _Found(_issue(data, detail, wire=wire), _of_union(data, detail))
@@ -136,6 +138,7 @@ def _data_path(data: JsonObject, detail: "ErrorDetails") -> KeyPath:
     path: KeyPath = ()
     here: Json = data
     for position, part in enumerate(location):
+        part = key_of(part) if isinstance(part, str) else part
         below = step(here, part)
         if below is not ABSENT:
             path, here = (*path, part), below
@@ -171,7 +174,7 @@ def _keys_at(path: KeyPath, *, wire: bool) -> list[str]:
     nodes = [schema]
     for part in path:
         nodes = [below for node in nodes for below in _below(node, part, schema)]
-    return [key for node in nodes for key in node.get("properties", {})]
+    return [key_of(key) for node in nodes for key in node.get("properties", {})]
 
 
 @cache

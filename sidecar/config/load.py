@@ -11,6 +11,7 @@ from protocol.base import JsonObject
 from sidecar.errors import CapabilityRequired, ConfigInvalid
 
 from .endpoints import BUILT_IN
+from .field_names import by_field_name
 from .initialization import ORIGIN as INITIALIZATION
 from .initialization import admit
 from .issues import Issue, issues_of
@@ -216,7 +217,7 @@ def _checked(merged: Merged, by_origin: Mapping[str, Layer]) -> Config:
         return Place(None, None, dotted(path))
 
     _refuse(issues_of(merged.data), place)
-    config = Config.model_validate_json(to_json(merged.data), strict=True, by_alias=False, by_name=True)
+    config = Config.model_validate_json(to_json(by_field_name(merged.data)), strict=True, by_alias=False, by_name=True)
     _refuse(list(dangling_references(config)), place)
     return config
 

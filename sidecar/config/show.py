@@ -6,6 +6,7 @@ from typing import Final
 
 from protocol.base import Json, JsonObject
 
+from .field_names import key_of
 from .keypath import KeyPath, as_list, as_table, toml_key, toml_string
 from .load import Loaded
 
@@ -52,7 +53,7 @@ def _table(loaded: Loaded, data: JsonObject, path: KeyPath) -> Iterator[str]:
 def _value(value: Json, path: KeyPath) -> str:
     table, items = as_table(value), as_list(value)
     if table is not None:
-        inner = ", ".join(f"{toml_key(key)} = {_value(below, (*path, key))}" for key, below in table.items())
+        inner = ", ".join(f"{toml_key(key_of(key))} = {_value(below, (*path, key))}" for key, below in table.items())
         return f"{{ {inner} }}" if inner else "{}"
     if items is not None:
         return f"[{', '.join(_value(below, (*path, index)) for index, below in enumerate(items))}]"

@@ -7,7 +7,7 @@ The fake model is told the agents by their instructions: `PARTS["boss"]` answers
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.bench.fake_model import TC, F, FakeModel, Item, Recorded, Reply, T
 from tests.bench.tool_plugins import ToolPlugins, tool_plugins
@@ -36,7 +36,11 @@ propagate_session = true
 [agents."Research Agent"]
 description = "Finds things out."
 instructions = "I am researcher."
-tools = [{ type = "registered", name = "remember" }, { type = "registered", name = "who" }]
+tools = [
+  { type = "registered", name = "remember" },
+  { type = "registered", name = "who" },
+  { type = "registered", name = "stubborn" },
+]
 context_providers = [
   { type = "history" },
   { type = "history", source_id = "audit", config = { load_messages = false } },
@@ -52,9 +56,22 @@ tools = [{ type = "agent", agent = "ping" }]
 """
 
 
-def agents(folder: Path, **options: Any) -> ToolPlugins:
+_MODULE: Final = '''
+@tool
+async def stubborn() -> str:
+    """Make nothing of being cancelled."""
+    for _ in range(20):
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            effect("cancelled")
+    return "done"
+'''
+
+
+def agents(folder: Path) -> ToolPlugins:
     """A configuration with these agents, and some tools for them."""
-    return tool_plugins(folder, **{"config": AGENTS, **options})
+    return tool_plugins(folder, config=AGENTS, module=_MODULE, tools=("stubborn",))
 
 
 def asks(*calls: tuple[str, Json]) -> list[Item]:

@@ -52,6 +52,7 @@ def stored(execution: Execution, transcript: Sequence[Message] = ()) -> Explanat
 
 
 def shown(execution: Execution, transcript: Sequence[Message] = ()) -> list[ExplainedCall]:
+    """The calls, as a host sees them."""
     return list(Expansion(stored(execution, transcript), transcript, LATER).calls())
 
 
@@ -61,8 +62,10 @@ def said(call: ExplainedCall) -> list[tuple[str, str, str | None, str | None]]:
 
 
 def pieces(call: ExplainedCall) -> list[tuple[str, str, str | None]]:
+    """Each instruction: text, type and id of its source."""
     return [(one.text, one.source.type, one.source.source_id) for one in call.instructions]
 
 
 def gone(call: ExplainedCall) -> list[tuple[str, str, str, str | None]]:
+    """What was removed: kind, which, and by whom."""
     return [(one.what, one.ref, one.by.type, one.by.source_id) for one in call.removed or ()]

@@ -81,8 +81,8 @@ class Placeholders:
             return "<hash>"
         if key in ("version", "serverVersion") and text == VERSION:
             return "<version>"
-        if text == self._folder:
-            return "<dir>"
+        if text == self._folder or text.startswith(f"{self._folder}/"):
+            return f"<dir>{text[len(self._folder) :]}"
         if key in _IDS and text not in self._name_of:
             self._counts[_IDS[key]] += 1
             self._give(text, f"<id:{_IDS[key]}{self._counts[_IDS[key]]}>")
@@ -99,6 +99,8 @@ class Placeholders:
             return [self._filled(item) for item in value]
         if isinstance(value, str) and (value in self._value_of or _NAME.fullmatch(value)):
             return self._value_of[value]
+        if isinstance(value, str) and value.startswith("<dir>/"):
+            return self._folder + value.removeprefix("<dir>")
         return value
 
     def _keep_ids(self, value: Any, key: str | None) -> None:

@@ -30,7 +30,7 @@ def delegated(session_id: str, events: Sequence[Json]) -> dict[str, Delegated]:
     calls: set[tuple[str, str]] = set()
     open_runs: list[str] = []
     for event in events:
-        run_id = event.get("runId")
+        run_id: str = event.get("runId", "")
         if "parentRunId" in event:
             name = f"{session_id}/{run_id}"
             parent, call = event["parentRunId"], event["parentCallId"]
@@ -51,7 +51,8 @@ def delegated(session_id: str, events: Sequence[Json]) -> dict[str, Delegated]:
 def _close(
     session_id: str, event: Json, found: dict[str, Delegated], calls: set[tuple[str, str]], open_runs: list[str]
 ) -> None:
-    run_id, data = event.get("runId"), event["data"]
+    run_id: str = event.get("runId", "")
+    data: Json = event["data"]
     if event["type"] == "tool.started":
         calls.add((run_id, data["callId"]))
     elif event["type"] == "tool.completed":

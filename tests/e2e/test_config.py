@@ -1,14 +1,12 @@
 """The configuration over the wire: the project's file of each session, trust, reloading, plug-ins."""
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sidecar.config.project import trust_project
-from tests.bench.fake_model import FakeModel
 from tests.bench.host import FakeHost, RpcError
 from tests.e2e.cli_process import Cli
 

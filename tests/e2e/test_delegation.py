@@ -1,15 +1,19 @@
 """Agents as tools of other agents, over the wire: what the host is told, what each model sees, what stays."""
 
+import contextlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.bench.delegating import agents, asks, cast, of, said
-from tests.bench.fake_model import EOF, FakeModel, Raw, Reply, Stall, T
-from tests.bench.host import FakeHost, HostSession
+from tests.bench.fake_model import EOF, FakeModel, Item, Raw, Recorded, Reply, Stall, T
+from tests.bench.host import FakeHost, HostGone, HostSession
 from tests.bench.ledger import Ledger, steady
 from tests.bench.promises import hold
+from tests.bench.promises_delegated import delegated
 from tests.bench.wire import Json
 
 TASK = {"task": "What is tea?"}
@@ -20,10 +24,19 @@ async def start(start_host: Any, tmp_path: Path, model: FakeModel) -> Any:
     """Starts a sidecar with the agents of the bench."""
     plugins = agents(tmp_path)
 
-    async def started(**options: Any) -> FakeHost:
-        return await start_host(**{"args": plugins.args, "env": model.environment, **options})
+    async def started(*, limits: str = "", env: dict[str, str] | None = None, **options: Any) -> FakeHost:
+        with (tmp_path / "sidecar.toml").open("a") as file:
+            file.write(f"\n[limits]\n{limits}\n" if limits else "")
+        return await start_host(args=plugins.args, env={**model.environment, **(env or {})}, **options)
 
     return started
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """The host's own record."""
+    with contextlib.closing(Ledger(tmp_path / "ledger.jsonl")) as ledger:
+        yield ledger
 
 
 @pytest.fixture
@@ -264,10 +277,84 @@ async def test_a_delegated_run_that_fails_is_an_error_result_and_its_caller_goes
     assert [event["data"]["status"] for event in boss.events("tool.completed")] == ["failed"]
 
 
-async def test_a_kill_in_a_delegated_run_ends_both_runs_and_leaves_the_call_unknown(
-    start: Any, store: str, model: FakeModel, tmp_path: Path
+async def test_a_call_whose_time_is_over_ends_the_delegated_run_before_it_is_told(start: Any, model: FakeModel) -> None:
+    session = await (await start(limits="tool_timeout_ms = 300")).create_session(agent="boss")
+    cast(model, boss=[asks(("Research_Agent", TASK)), said("Never mind.")], researcher=[[T("Let me"), Stall()]])
+
+    result = await session.run("Tell me of tea", runId="r")
+
+    assert result["text"] == "Never mind."
+    assert shown(session.events(), "r")[-6:] == [
+        ("child", "run.completed"),
+        ("boss", "tool.completed"),
+        ("boss", "message.completed"),
+        ("boss", "message.completed"),
+        ("boss", "usage.updated"),
+        ("boss", "run.completed"),
+    ]
+    assert "did not end within 0.3 s" in of(model, "boss")[-1].tool_results["c0"]
+    assert [event["data"]["status"] for event in session.events("run.completed")] == ["cancelled", "completed"]
+
+
+async def test_a_delegated_run_that_makes_nothing_of_a_cancel_still_ends_before_its_caller(
+    start: Any, model: FakeModel
 ) -> None:
-    ledger = Ledger(tmp_path / "ledger.jsonl")
+    session = await (await start()).create_session(agent="boss")
+    cast(model, boss=[asks(("Research_Agent", TASK))], researcher=[asks(("stubborn", {}))])
+    run = session.start("Tell me of tea", runId="r")
+    await session.host.until(lambda: len(session.events("tool.started")) == 2)
+
+    await session.cancel()
+    result = await run.result()
+
+    assert result["status"] == "cancelled"
+    assert shown(session.events(), "r")[-7:] == [
+        ("child", "tool.completed"),
+        ("child", "message.completed"),
+        ("child", "run.completed"),
+        ("boss", "tool.completed"),
+        ("boss", "message.completed"),
+        ("boss", "usage.updated"),
+        ("boss", "run.completed"),
+    ]
+    delegated("s", session.durable())
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["run.begin.before:2", "run.begin.after:2", "tool.intent.before:2", "tool.intent.after:2", "tool.effect.after:1",
+     "run.end.before:1", "run.end.after:1", "tool.effect.after:2", "run.end.before:2"],
+)  # fmt: skip
+async def test_a_kill_at_a_named_point_of_a_delegating_run_breaks_no_promise(
+    start: Any, store: str, model: FakeModel, ledger: Ledger, point: str
+) -> None:
+    armed = {"AGENT_SIDECAR_TESTING": "1", "AGENT_SIDECAR_CRASH_AT": point}
+    doomed = await start(store=store, ledger=ledger, env=armed)
+    session = await doomed.create_session(sessionId="s", agent="boss")
+    cast(
+        model,
+        boss=lambda request: (
+            asks(("shared", {"query": f"sub {request.last_user_text}"})) if request.roles[-1] == "user" else said("ok")
+        ),
+        researcher=[asks(("remember", {"topic": "tea"})), said("Kept.")],
+    )
+    with contextlib.suppress(HostGone):
+        await session.run("first", runId="r1")
+    doomed.hang_up()
+    assert await doomed.wait() == -signal.SIGKILL
+
+    host = await start(store=store, ledger=ledger)
+    await hold(ledger, host, model.requests)
+    again = await host.resume_session("s")
+    assert (await again.run("first", runId="r1"))["status"] == "interrupted"
+    assert (await again.run("second", runId="r2"))["text"] == "ok"
+    assert (await again.state())["state"]["topic"] == "tea"
+    await hold(ledger, host, model.requests)
+
+
+async def test_a_kill_in_a_delegated_run_ends_both_runs_and_leaves_the_call_unknown(
+    start: Any, store: str, model: FakeModel, ledger: Ledger
+) -> None:
     doomed = await start(store=store, ledger=ledger)
     session = await doomed.create_session(sessionId="s", agent="boss")
     cast(model, boss=[asks(("shared", {"query": "tea"})), said("Again.")], researcher=[[T("Let me"), Stall()]])
@@ -291,20 +378,18 @@ async def test_a_kill_in_a_delegated_run_ends_both_runs_and_leaves_the_call_unkn
     assert [event["data"]["status"] for event in events if event["type"] == "tool.completed"] == ["unknown"]
     assert {event["data"]["status"] for event in events if event["type"] == "run.completed"} == {"interrupted"}
     await hold(ledger, host, model.requests)
-    ledger.close()
 
 
 async def test_two_agents_may_call_each_other_down_to_the_limit(start: Any, model: FakeModel) -> None:
     session = await (await start()).create_session(agent="ping")
 
-    def pass_on(other: str) -> Any:
-        return lambda request: (
-            said("back: " + next(iter(request.tool_results.values())))
-            if request.roles[-1] == "tool"
-            else asks((other, {"task": "go on"}))
-        )
+    def pass_on(request: Recorded) -> list[Item]:
+        (other,) = request.tool_names or ["none"]
+        if request.roles[-1] == "tool":
+            return said(f"back: {request.tool_results['c0']}")
+        return asks((other, {"task": "go on"}))
 
-    cast(model, ping=pass_on("pong"), pong=pass_on("ping"))
+    cast(model, ping=pass_on, pong=pass_on)
 
     result = await session.run("go")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.delegating import agents, asks, cast, said
 from tests.bench.fake_model import TC, F, FakeModel, Stall, T
 from tests.bench.host import FakeHost, RpcError
 from tests.e2e.cli_process import Cli
@@ -118,6 +119,30 @@ async def test_one_off_runs_are_found_by_their_id_alone(host: FakeHost) -> None:
 
     assert seen(call) == [("external", None, None)]
     assert result["runId"] == "once"
+
+
+async def test_a_delegated_run_has_an_explanation_of_its_own_also_while_it_works(
+    start_host, model: FakeModel, tmp_path: Path
+) -> None:
+    host = await start_host(args=agents(tmp_path).args, env=model.environment)
+    boss = await host.create_session(sessionId="s", agent="boss")
+    cast(model, boss=[asks(("Research_Agent", {"task": "Tea?"})), said("A drink.")], researcher=[[T("Let"), Stall()]])
+    run = boss.start("Tell me of tea", runId="r")
+    started = await host.until(lambda: [e for e in boss.events("message.delta") if "parentRunId" in e])
+    child = started[0]["runId"]
+
+    working = await explain(host, child, sessionId="s")
+    await boss.cancel(runId=child)
+    await run.result()
+
+    ended = await explain(host, child, sessionId="s")
+    assert (working["agent"], ended["agent"]) == ("Research Agent", "Research Agent")
+    [call] = ended["calls"]
+    assert [one["text"] for one in call["instructions"]] == ["I am researcher."]
+    assert seen(call) == [("external", None, None)]
+    assert working["calls"][0]["messages"] == call["messages"]
+    assert ["usage" in one["calls"][0] for one in (working, ended)] == [False, True]
+    assert len((await explain(host, "r", sessionId="s"))["calls"]) == 2
 
 
 @pytest.mark.parametrize(

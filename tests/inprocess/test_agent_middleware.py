@@ -235,17 +235,6 @@ async def test_a_value_is_read_from_what_middleware_answers() -> None:
     assert execution.progress.value == {"n": 2}
 
 
-async def test_a_value_is_read_from_what_middleware_answers_instead_of_the_run() -> None:
-    """Case 46."""
-
-    async def cached(context: AgentContext, _call_next: CallNext) -> None:
-        context.result = Response((), '{"n": 2}')
-
-    execution = await agent(cached).say("go", response_schema={"type": "object"})
-
-    assert execution.progress.value == {"n": 2}
-
-
 # ---- failures --------------------------------------------------------------------------------------------------------
 
 

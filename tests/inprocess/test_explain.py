@@ -1,16 +1,13 @@
-"""What is noted of a run's model calls, and what is stored and shown of it: sources, changes, usage, times."""
+"""What is noted of a run's model calls, and how it is shown: who said what, what was changed, usage, times."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from protocol.agents import AgentSpec, ProviderEntry
-from protocol.explain import ExplainedCall
 from protocol.messages import EmbeddedResource, Message, ResourceBlock, Source, Usage, text_message
-from providers.api.history import HistoryProvider
 from providers.api.invocation import FunctionInvocationContext
 from providers.api.middleware import ChatContext, chat_middleware
 from providers.api.ports import ChatAnswer, ChatRequest, ask
@@ -19,69 +16,11 @@ from providers.api.run_context import current_run
 from providers.api.tool import tool
 from sidecar.agents.catalog import ResolvedAgent
 from sidecar.agents.plan import SessionSettings, make_plan
-from sidecar.agents.runner import Execution
 from sidecar.errors import ModelBadStream, ProviderFailed
-from sidecar.sessions.explaining import TEXT_BUDGET, explanation_of
-from sidecar.sessions.explanations import Expansion, Explanation
 from tests.bench.agent_run import AgentRun, bound, plan_of, user
+from tests.bench.explained import Past, gone, pieces, said, shown, stored, turns
 from tests.bench.fake_client import FakeClient, Hang, calls, says
 from tests.bench.providers import Hook, Log, Recorder, adds, fails
-
-LATER = "9999"
-
-
-class Memory(HistoryProvider):
-    """A history that holds these messages."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        super().__init__("past")
-        self.messages = messages
-
-    async def get_messages(self, session_id: str | None, *, state: Any) -> Sequence[Message]:
-        return self.messages
-
-    async def save_messages(self, session_id: str | None, messages: Sequence[Message], *, state: Any) -> None:
-        pass
-
-
-def turns(count: int) -> tuple[Message, ...]:
-    """Earlier turns, as a transcript holds them."""
-    return tuple(
-        text_message(
-            "assistant" if n % 2 else "user",
-            f"turn number {n}",
-            message_id=f"m{n}",
-            source=Source(type="agent" if n % 2 else "external"),
-            created_at="2026",
-        )
-        for n in range(count)
-    )
-
-
-def stored(execution: Execution, transcript: Sequence[Message] = ()) -> Explanation:
-    """The explanation as it comes back from the store."""
-    log = execution.progress.meter.calls
-    log.transcript = transcript
-    return Explanation.model_validate_json(
-        explanation_of(log, "tester").model_dump_json(by_alias=True, exclude_none=True)
-    )
-
-
-def shown(execution: Execution, transcript: Sequence[Message] = ()) -> list[ExplainedCall]:
-    return list(Expansion(stored(execution, transcript), transcript, LATER).calls())
-
-
-def said(call: ExplainedCall) -> list[tuple[str, str, str | None, str | None]]:
-    """Each message that a call saw: role, type and id of its source, text."""
-    return [(one.role, one.source.type, one.source.source_id, one.text) for one in call.messages]
-
-
-def pieces(call: ExplainedCall) -> list[tuple[str, str, str | None]]:
-    return [(one.text, one.source.type, one.source.source_id) for one in call.instructions]
-
-
-def gone(call: ExplainedCall) -> list[tuple[str, str, str, str | None]]:
-    return [(one.what, one.ref, one.by.type, one.by.source_id) for one in call.removed or ()]
 
 
 @tool
@@ -120,6 +59,13 @@ async def test_a_session_s_instructions_are_told_from_its_agent_s() -> None:
     ]
 
 
+def test_a_plan_says_which_instructions_are_the_session_s() -> None:
+    agent = ResolvedAgent("a", AgentSpec(instructions="one"))
+    plan = make_plan(agent, SessionSettings("two", (ProviderEntry(type="instructions"),)), Surroundings())
+
+    assert (plan.instructions, plan.session_instructions) == (("one", "two"), "two")
+
+
 async def test_messages_keep_their_order_and_only_injected_ones_their_text() -> None:
     document = Message(
         role="user",
@@ -127,7 +73,7 @@ async def test_messages_keep_their_order_and_only_injected_ones_their_text() -> 
         source=Source(type="run"),
     )
     past = turns(2)
-    providers = [Memory(past), Recorder("facts", Log(), before=adds("facts", user("Ada likes tea.")))]
+    providers = [Past(past), Recorder("facts", Log(), before=adds("facts", user("Ada likes tea.")))]
 
     execution = await AgentRun(FakeClient(says("ok")), providers).say("hello", context_messages=(document,))
 
@@ -193,7 +139,7 @@ async def test_what_providers_took_away_is_named_with_who_did_it() -> None:
 
     past = turns(3)
     providers = [
-        Memory(past),
+        Past(past),
         Recorder("a", Log(), before=adds("a", "Old rule.")),
         Recorder("tidy", Log(), before=tidy),
     ]
@@ -230,7 +176,7 @@ async def test_what_chat_middleware_changed_is_shown_as_it_was_sent() -> None:
     client = FakeClient(says("ok"))
     agent = plan_of(instructions="Be brief.", tools=[weather], middleware=[guard])
 
-    execution = await AgentRun(client, [Memory(past)], plan=agent).say("?", run_instructions="In French.")
+    execution = await AgentRun(client, [Past(past)], plan=agent).say("?", run_instructions="In French.")
 
     [call] = shown(execution, past)
     name = call.instructions[0].source.source_id
@@ -303,6 +249,22 @@ async def test_a_call_that_a_tool_makes_is_the_run_s() -> None:
     _, of_tool, _ = shown(await AgentRun(client, plan=plan_of(tools=[think])).say("?"))
 
     assert (of_tool.by, said(of_tool)) == (None, [("user", "run", None, "Hm?")])
+
+
+async def test_what_a_tool_hands_on_to_a_model_stays_its_owner_s() -> None:
+    @tool
+    async def think(context: FunctionInvocationContext) -> str:
+        """Ask the model about the same."""
+        client = context.run.agent.chat_client()
+        request = ChatRequest(messages=context.run.input_messages, instructions="Be brief.\nThink.")
+        return (await ask(client, request)).text
+
+    client = FakeClient(calls("think"), says("aha"), says("done"))
+
+    _, of_tool, _ = shown(await AgentRun(client, plan=plan_of(tools=[think], instructions="Be brief.")).say("?"))
+
+    assert pieces(of_tool) == [("Be brief.", "agent", "tester"), ("Think.", "run", None)]
+    assert said(of_tool) == [("user", "external", None, None)]
 
 
 # ---- usage, times, ends ----------------------------------------------------------------------------------------------
@@ -380,69 +342,3 @@ async def test_a_run_whose_provider_failed_has_hooks_and_no_call() -> None:
 
     assert explanation.calls == ()
     assert [one.source_id for one in explanation.providers] == ["bad"]
-
-
-# ---- what is stored --------------------------------------------------------------------------------------------------
-
-
-async def test_a_long_history_is_stored_as_one_stretch_however_many_calls_saw_it() -> None:
-    past = turns(2_000)
-    client = FakeClient(calls("weather"), calls("weather"), says("done"))
-
-    execution = await AgentRun(client, [Memory(past)], plan=plan_of(tools=[weather])).say("?")
-
-    explanation = stored(execution, past)
-    assert (explanation.messages[0].message_id, explanation.messages[0].last) == ("m0", "m1999")
-    assert explanation.messages[0].count == 2_000
-    assert len(explanation.messages) == 6
-    assert [call.messages for call in explanation.calls] == [((0, 2),), ((0, 4),), ((0, 6),)]
-    shown_calls = Expansion(explanation, past, LATER).calls()
-    assert [len(call.messages) for call in shown_calls] == [2_001, 2_003, 2_005]
-    assert [one.message_id for one in shown_calls[2].messages[:2_000]] == [one.message_id for one in past]
-
-
-async def test_a_history_of_its_own_objects_is_a_stretch_too() -> None:
-    past = turns(50)
-    copies = [message.model_copy() for message in past if message.message_id != "m20"]
-
-    execution = await AgentRun(FakeClient(says("ok")), [Memory(copies)]).say("?")
-
-    rows = stored(execution, past).messages
-    assert [(one.message_id, one.last, one.count) for one in rows[:2]] == [("m0", "m19", 20), ("m21", "m49", 29)]
-    assert len(shown(execution, past)[0].messages) == 50
-
-
-async def test_a_history_that_no_transcript_has_is_listed_without_its_text() -> None:
-    [call] = shown(await AgentRun(FakeClient(says("ok")), [Memory(turns(2))]).say("?"))
-
-    assert said(call)[:2] == [("user", "history", "past", None), ("assistant", "history", "past", None)]
-
-
-async def test_what_the_transcript_got_later_is_not_shown_as_seen() -> None:
-    past = turns(4)
-    execution = await AgentRun(FakeClient(says("ok")), [Memory(past)]).say("?")
-    explanation = stored(execution, past)
-    late = text_message("tool", "late", message_id="late", created_at="2027")
-
-    by_now = (*past[:2], late, *past[2:])
-    [call] = Expansion(explanation, by_now, "2026-06").calls()
-
-    assert [one.message_id for one in call.messages[:4]] == ["m0", "m1", "m2", "m3"]
-
-
-async def test_texts_beyond_the_budget_are_left_out_and_still_counted() -> None:
-    long = "x" * (TEXT_BUDGET + 10)
-    providers = [Recorder("p", Log(), before=adds("p", user(long), user("y" * 400), "z" * 400))]
-
-    [call] = shown(await AgentRun(FakeClient(says("ok")), providers).say("?"))
-
-    assert [one.text for one in call.messages[:2]] == [None, "y" * 400]
-    assert call.messages[0].tokens == (TEXT_BUDGET + 10 + 3) // 4
-    assert call.instructions[0].text == "z" * 400
-
-
-def test_a_plan_says_which_instructions_are_the_session_s() -> None:
-    agent = ResolvedAgent("a", AgentSpec(instructions="one"))
-    plan = make_plan(agent, SessionSettings("two", (ProviderEntry(type="instructions"),)), Surroundings())
-
-    assert (plan.instructions, plan.session_instructions) == (("one", "two"), "two")

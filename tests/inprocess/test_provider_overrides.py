@@ -8,6 +8,7 @@ from protocol.agents import RunOptions
 from protocol.messages import Message, Source, text_message
 from providers.api.context import Removal, SessionContext
 from providers.api.tool import FunctionTool, tool
+from sidecar.errors import ProviderFailed
 from tests.bench.agent_run import AgentRun, bound, plan_of
 from tests.bench.fake_client import FakeClient, says
 from tests.bench.providers import Action, Hook, Log, Recorder, adds, fails
@@ -181,3 +182,17 @@ async def test_a_tool_is_offered_once_however_often_it_is_added(count: int) -> N
     run, _ = await run_with(adds("a"), offer, tools=[echo])
 
     assert [spec.name for spec in run.client.requests[0].tools] == ["echo"]
+
+
+async def test_tools_of_two_providers_with_one_name_fail_the_run() -> None:
+    def offers(made: FunctionTool) -> Action:
+        return lambda hook: hook.context.extend_tools("p", made)
+
+    another = tool(lambda: "another", name="echo")
+    run = AgentRun(
+        FakeClient(), [Recorder("p1", Log(), before=offers(echo)), Recorder("p2", Log(), before=offers(another))]
+    )
+    with pytest.raises(ProviderFailed) as caught:
+        await run.say("go")
+
+    assert caught.value.fields["source_id"] == "p2"

@@ -96,6 +96,7 @@ async def test_a_field_that_is_nullable_is_asked_for_as_what_it_is_when_known() 
         ({"type": "string", "format": "date"}, "1990-05-17", {"a": "1990-05-17"}),
         ({"type": "string", "format": "date"}, "17.5.1990", {"a": "1990-05-17"}),
         ({"type": "string", "format": "date"}, "1990-05-18", {}),
+        ({"type": "string", "format": "date"}, "born", {}),
     ],
 )
 async def test_a_small_model_s_digits_are_kept_only_where_the_field_is_one_of_digits(
@@ -107,6 +108,41 @@ async def test_a_small_model_s_digits_are_kept_only_where_the_field_is_one_of_di
     await run.say("I am 20, born 17.5.1990")
 
     assert run.session.state == {"user_info": kept}
+
+
+@pytest.mark.parametrize("single_field", [False, True])
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("17/5/90", {}),
+        ("1/1/1990", {"born": "1990-01-01"}),
+        ("May 17, 1990", {"born": "1990-05-17"}),
+        ("3. Oktober 1985 geboren", {"born": "1985-10-03"}),
+        ("from 1990-05-17 to 1990-05-18", {}),
+        ("5/6/1990", {}),
+        ("1990", {}),
+    ],
+)
+async def test_a_date_field_holds_dates_of_one_meaning_in_one_notation(
+    said: str, kept: dict[str, Any], single_field: bool
+) -> None:
+    entry = memory(schema={"properties": {"born": {"type": "string", "format": "date"}}})
+    run = AgentRun(FakeClient(says("ok"), gives({"born": said}), single_field=single_field), plan=plan_of(entry))
+
+    await run.say(said)
+
+    assert run.session.state == {"user_info": kept}
+
+
+async def test_a_small_model_copies_a_date_as_it_is_written() -> None:
+    entry = memory(schema={"properties": {"born": {"type": "string", "format": "date"}}})
+    run = AgentRun(FakeClient(says("ok"), gives({"born": None}), single_field=True), plan=plan_of(entry))
+
+    await run.say("1/1/90")
+
+    sent = run.client.requests[1].response_schema
+    assert sent is not None
+    assert sent["properties"] == {"born": {"type": "string", "maxLength": 10}}
 
 
 async def test_a_date_does_not_give_way_to_a_number_in_it_that_a_small_model_takes_for_an_age() -> None:

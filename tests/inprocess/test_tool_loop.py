@@ -1,6 +1,7 @@
 """The loop of model calls and tool calls: results, limits, order, choice of tools, structured output."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,10 @@ from protocol.agents import RunOptions
 from protocol.messages import Message
 from providers.api.invocation import FunctionInvocationContext
 from providers.api.ports import Finished, ModelTraits, TextDelta
-from providers.api.tool import FunctionTool, ToolError, tool, tool_from_schema
+from providers.api.tool import ToolError, tool, tool_from_schema
 from sidecar.agents.loop import LIMIT_TEXT
 from sidecar.agents.tool_batch import ARGUMENTS_TEXT, FAILED_TEXT, NOT_STORED_TEXT
 from sidecar.config.limits import Limits
-from sidecar.errors import ProviderFailed
 from tests.bench.agent_run import AgentRun, plan_of
 from tests.bench.fake_client import FakeClient, Hang, Step, says
 from tests.bench.providers import Hook, Log, Recorder
@@ -133,8 +133,6 @@ async def test_calls_overlap_in_time_and_their_results_keep_the_order_of_the_cal
 
 async def test_sync_tools_overlap_too() -> None:
     """Case 39."""
-    import threading
-
     both = threading.Barrier(2, timeout=5)
 
     @tool
@@ -318,19 +316,6 @@ async def test_a_call_of_a_declared_tool_is_left_to_the_host_and_its_siblings_ru
 
     assert execution.progress.stop_reason == "inputRequired"
     assert [block.call_id for block in result_blocks(execution.progress.messages)] == ["c2"]
-
-
-async def test_tools_of_two_providers_with_one_name_fail_the_run() -> None:
-    other = tool(lambda: "other", name="echo")
-
-    def adds(made: FunctionTool) -> Any:
-        return lambda hook: hook.context.extend_tools("p", made)
-
-    run = AgentRun(FakeClient(), [Recorder("p1", Log(), before=adds(echo)), Recorder("p2", Log(), before=adds(other))])
-    with pytest.raises(ProviderFailed) as caught:
-        await run.say("go")
-
-    assert caught.value.fields["source_id"] == "p2"
 
 
 # ---- storage ---------------------------------------------------------------------------------------------------------

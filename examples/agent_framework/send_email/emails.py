@@ -38,11 +38,13 @@ class EnrichToolContext(FunctionMiddleware):
 
 
 class InjectRunContext(FunctionMiddleware):
-    """Puts the run's properties in the place of the arguments that the model gave."""
+    """Takes user and tenant from the run's properties, and never from the model."""
 
     async def process(self, context: FunctionInvocationContext, call_next: CallNext) -> None:
-        """Whatever the model says of user and tenant, the host's word counts."""
+        """Change the arguments before the tool is called."""
         for name in ("user_id", "tenant"):
+            # Taken away first: else the model's own word would count in a run that brings none.
+            context.arguments.pop(name, None)
             if name in context.run.properties:
                 context.arguments[name] = context.run.properties[name]
         await call_next()

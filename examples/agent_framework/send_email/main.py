@@ -23,6 +23,7 @@ async def main() -> None:
 
         in_my_name = "Email in my name: finance@example.com"
         print((await client.run(in_my_name, agent="inject_run_context", properties=whole))["text"])
+        print((await client.run(in_my_name, agent="inject_run_context"))["text"])
 
 
 if __name__ == "__main__":

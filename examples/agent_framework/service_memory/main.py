@@ -8,18 +8,17 @@ from sidecar_client import RpcError, Session, SidecarClient
 HERE = Path(__file__).parent
 
 
-async def say(client: SidecarClient, session: Session, text: str) -> None:
+async def say(session: Session, text: str) -> None:
     print("You:", text)
-    run = session.stream(text)
     try:
-        print("Agent:", (await run.result())["text"])
+        result = await session.run(text)
     except RpcError as error:
         print("Failed:", error.kind)
         return
-    seen = await client.request("explainRun", {"sessionId": session.session_id, "runId": run.run_id})
-    for message in seen["calls"][0]["messages"]:
+    for message in (await session.explain_run(result["runId"]))["calls"][0]["messages"]:
         if message["source"]["type"] == "provider":
-            print(f"From {message['source']['sourceId']}: {message['text']!r}")
+            print("Provider:", message.get("text"))
+    print("Agent:", result["text"])
 
 
 async def main() -> None:
@@ -27,11 +26,11 @@ async def main() -> None:
         for agent in ["simple_service_memory", "advanced_service_memory"]:
             print(f"--- {agent}")
             session = await client.create_session(agent=agent)
-            await say(client, session, "Are you offline?")
+            await say(session, "Are you offline?")
             print("State:", (await session.get_state()).get("state"))
-            await say(client, session, "The spare key hangs behind the clock.")
-            await say(client, session, "Where is the spare key?")
-            await say(client, session, "And what is behind the clock?")
+            await say(session, "The spare key hangs behind the clock.")
+            await say(session, "Where is the spare key?")
+            await say(session, "And what is behind the clock?")
             print("State:", (await session.get_state()).get("state"))
 
 

@@ -18,7 +18,8 @@ async def main(models: list[str]) -> None:
         session = await client.create_session(**wanted)
         for text in ["Hello, what is the square root of 9?", "My name is Ruaidhrí", "I am 20 years old"]:
             print("You:", text)
-            print("Agent:", (await session.run(text))["text"])
+            # A few words will do, and a small model finds no end by itself.
+            print("Agent:", (await session.run(text, options={"maxOutputTokens": 16}))["text"])
         known = (await session.get_state()).get("state", {}).get("user_info", {})
         print("MEMORY - User Name:", known.get("name"))
         print("MEMORY - User Age:", known.get("age"))

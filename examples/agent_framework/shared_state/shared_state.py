@@ -1,0 +1,23 @@
+"""Tools that keep something for later in the session's state."""
+
+from typing import Annotated
+
+from providers.api.invocation import FunctionInvocationContext
+from providers.api.tool import tool
+
+
+@tool
+def remember_topic(topic: Annotated[str, "Topic to remember."], ctx: FunctionInvocationContext) -> str:
+    """Remember a topic."""
+    if ctx.session is None:  # in a run without a session nothing can be kept
+        return "No session available."
+    ctx.session.state["topic"] = topic
+    return f"Stored {topic!r} in session state."
+
+
+@tool(description="Store findings for later steps.")
+def store_findings(findings: str, ctx: FunctionInvocationContext) -> None:
+    """Store them, and for whom: the run's values reach the tools of other agents, too."""
+    if ctx.session is not None:
+        ctx.session.state["findings"] = findings
+        ctx.session.state["found_for"] = ctx.kwargs.get("user_id")
