@@ -26,6 +26,9 @@ def made(plugin: Plugin, config: Json, *arguments: object) -> object:
         PluginError: the configuration is refused, or the class cannot be made so.
     """
     target = cast("type[Any]", plugin.target)
+    if inspect.isabstract(target):
+        lacking = ", ".join(sorted(target.__abstractmethods__))
+        raise PluginError(f"{plugin.what!r} in {plugin.place} does not define {lacking}")
     given = (*arguments, *_own_config(plugin, config))
     try:
         inspect.signature(target).bind(*given)

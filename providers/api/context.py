@@ -8,6 +8,8 @@ from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message, Source
 
+from .errors import DuplicateToolError
+
 if TYPE_CHECKING:
     from .middleware import Middleware, MiddlewareKind
     from .tool import FunctionTool
@@ -129,18 +131,23 @@ class SessionContext:
         """Offer tools for this run only. The tool objects are not touched.
 
         Raises:
-            ValueError: another tool of that name is offered already; the same object again is no fault.
+            DuplicateToolError: another tool of that name is offered already; the same object again is no fault.
         """
         stamp = source_of(source)
-        known = {offered.tool.name: offered.tool for offered in self.tools}
-        added: list[OfferedTool] = []
-        for tool in tools if isinstance(tools, Sequence) else (tools,):
-            other = known.setdefault(tool.name, tool)
-            if other is not tool:
-                raise ValueError(f"Duplicate tool name {tool.name!r}")
-            if all(tool is not offered.tool for offered in (*self.tools, *added)):
-                added.append(OfferedTool(tool, stamp))
-        self.tools.extend(added)
+        before = list(self.tools)
+        try:
+            for tool in tools if isinstance(tools, Sequence) else (tools,):
+                self._offer(OfferedTool(tool, stamp))
+        except DuplicateToolError:
+            self.tools[:] = before
+            raise
+
+    def _offer(self, offered: OfferedTool) -> None:
+        known = next((one.tool for one in self.tools if one.tool.name == offered.tool.name), None)
+        if known is None:
+            self.tools.append(offered)
+        elif known is not offered.tool:
+            raise DuplicateToolError(offered.tool.name)
 
     def extend_middleware(self, source: Contributor, middleware: "Middleware | Sequence[Middleware]") -> None:
         """Stand around this run's model calls or tool calls, inside the agent's and the run's own middleware.
@@ -267,7 +274,7 @@ class SessionContext:
         """Take in what was added to a fork. Whatever others have added meanwhile stands before it.
 
         Raises:
-            ValueError: it offers another tool of a name that is taken.
+            DuplicateToolError: it offers another tool of a name that is taken.
         """
         messages, instructions, tools, middleware = twin._forked_from
         for source_id, now in twin.context_messages.items():
@@ -277,7 +284,7 @@ class SessionContext:
         self.instructions.extend(twin.instructions[instructions:])
         self.middleware.extend(twin.middleware[middleware:])
         for offered in twin.tools[tools:]:
-            self.extend_tools(offered.source.source_id or "", offered.tool)
+            self._offer(offered)
         self.options = self.options.model_copy(
             update={
                 name: getattr(twin.options, name)

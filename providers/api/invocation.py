@@ -1,10 +1,12 @@
 """One tool call, as the tool and function middleware see it. Runs nothing."""
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.base import JsonObject
 
+from .errors import DuplicateToolError
 from .run_context import RunContext
 from .session import Session
 
@@ -30,27 +32,26 @@ class ToolChanges:
 
     def __init__(self, tools: Sequence["FunctionTool"]) -> None:
         self.live: list[FunctionTool] = list(tools)
+        self._lock = Lock()  # tools add and remove from their threads
 
-    def add(self, tools: Sequence["FunctionTool"]) -> None:
+    def add(self, tools: "Sequence[FunctionTool]") -> None:
         """Add all of them or none.
 
         Raises:
-            ValueError: another tool of that name is there.
+            DuplicateToolError: another tool of that name is there.
         """
-        known = {tool.name: tool for tool in self.live}
-        added: list[FunctionTool] = []
-        for tool in tools:
-            other = known.setdefault(tool.name, tool)
-            if other is not tool:
-                raise ValueError(f"Duplicate tool name {tool.name!r}")
-            if tool not in self.live and tool not in added:
-                added.append(tool)
-        self.live.extend(added)
+        with self._lock:
+            known = {tool.name: tool for tool in self.live}
+            for tool in tools:
+                if known.setdefault(tool.name, tool) is not tool:
+                    raise DuplicateToolError(tool.name)
+            self.live[:] = known.values()
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove by name; unknown names are passed over."""
         gone = set(names)
-        self.live[:] = [tool for tool in self.live if tool.name not in gone]
+        with self._lock:
+            self.live[:] = [tool for tool in self.live if tool.name not in gone]
 
 
 class FunctionInvocationContext:
@@ -97,7 +98,7 @@ class FunctionInvocationContext:
         """Offer more tools from the next model call of this run on: all of them, or none.
 
         Raises:
-            ValueError: another tool of that name is there.
+            DuplicateToolError: another tool of that name is there.
         """
         self._changes.add(tools)
 

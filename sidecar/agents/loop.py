@@ -154,6 +154,7 @@ class ModelLoop:
 
     async def _call(self, options: RunOptions, *, keep_calls: bool = True) -> Answered:
         """One model call. Its message is stored, or staged for the unit that stores the intent of its calls."""
+        keep_calls = keep_calls and options.tool_choice != "none"
         request = self._template_with(options, await self._conversation.messages())
         answered = await self._caller.call(request)
         if not keep_calls and answered.calls:

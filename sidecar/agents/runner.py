@@ -204,6 +204,8 @@ class Execution:
         for message in messages:
             self.progress.add(message)
         await self._sink.commit(*map(completed_draft, messages))
+        if self._request.response_schema is not None:
+            await self._parse(self._request.response_schema)
 
     async def _answer_otherwise(self, messages: tuple[Message, ...]) -> None:
         """Middleware answers something else than the agent did: the host is told that, the transcript keeps both."""
@@ -303,13 +305,12 @@ class Execution:
     ) -> None:
         """The agent's own `run`, in place of the loop. Input that comes after its beginning is of the next run."""
         joining = await self.steering.end()
-        conversation.join(joining)
-        messages = paired(await conversation.messages(), ())
         self.progress.transcript.extend(joining)
+        conversation.join(joining)
         await self._sink.commit(*map(completed_draft, joining))
         request = AgentRequest(
             run=run,
-            messages=messages,
+            messages=paired(await conversation.messages(), ()),
             input_messages=self._context.input_messages,
             instructions=conversation.instructions(),
             options=self._context.options,

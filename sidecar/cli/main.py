@@ -9,7 +9,7 @@ from typing import Final
 from protocol.version import VERSION
 from sidecar_client import SidecarClientError
 
-from . import chat, config, demo, doctor, output, run, schema, serve, sessions, setup, trust
+from . import chat, config, demo, doctor, new, output, run, schema, serve, sessions, setup, trust
 from .command import Command, CommandError, shared_options
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -23,6 +23,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     schema.COMMAND,
     config.COMMAND,
     trust.COMMAND,
+    new.COMMAND,
 )
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

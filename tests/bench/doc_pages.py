@@ -11,6 +11,7 @@ from typing import Final
 
 _FENCE: Final = re.compile(r"^```(\w*)[ ]?([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME: Final = re.compile(r"# ([\w./-]+\.\w+)\n")
+_LINK: Final = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 _HEADING: Final = re.compile(r"^(?=##? )", re.MULTILINE)
 
 
@@ -38,8 +39,8 @@ class Section:
     not_run: int = 0
 
 
-def sections(page: Path) -> list[Section]:
-    """The sections of a page, in order.
+def sections(page: Path, *, only: str | None = None) -> list[Section]:
+    """The sections of a page, in order; or only the one with that heading.
 
     Raises:
         PageError: a block is neither a file nor a command nor what one prints, or a section's code is never tried.
@@ -51,9 +52,33 @@ def sections(page: Path) -> list[Section]:
     starts = [match.start() for match in _HEADING.finditer(outline)]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         part = text[start:end]
-        heading = part.partition("\n")[0].lstrip("# ")
-        found.append(_section(f"{page.name}: {heading}", part, files))
+        heading = _heading(part)
+        if only in (None, heading):
+            found.append(_section(f"{page.name}: {heading}", part, files))
     return found
+
+
+def broken_links(page: Path) -> list[str]:
+    """The links of a page to files, and to headings in them, that are not there."""
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    return [link for link in _LINK.findall(text) if not _leads_somewhere(page, link)]
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    if not target.exists():
+        return False
+    return not anchor or anchor in map(_anchor, _HEADING.split(target.read_text(encoding="utf-8")))
+
+
+def _anchor(section: str) -> str:
+    """What a heading is called in a link to it."""
+    return re.sub(r"[^\w\- ]", "", _heading(section).lower()).replace(" ", "-")
+
+
+def _heading(section: str) -> str:
+    return section.partition("\n")[0].lstrip("# ")
 
 
 def _section(name: str, text: str, files: dict[str, str]) -> Section:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,18 @@ PRINTED = {
         MEMORY - User Name: Ruaidhrí
         MEMORY - User Age: 20
     """,
+    "invoking_style/main.py": """
+        You: Hello, what is the square root of 9?
+        Agent: Before we begin: what is your name?
+        You: My name is Ruaidhrí
+        Agent: Before we begin: what is your name?
+        You: I am 20 years old
+        Agent: Thank you, Ruaidhrí. And how old are you?
+        You: Hello, what is the square root of 9?
+        Agent: The square root of 9 is 3, Ruaidhrí.
+        MEMORY - User Name: Ruaidhrí
+        MEMORY - User Age: 20
+    """,
     "send_email/main.py": """
         Queued email for finance@example.com from user-123 (contoso)
         Queued email for finance@example.com from user-123 (default)
@@ -141,12 +154,22 @@ PRINTED = {
 """Program → all that it prints."""
 
 
-def ran(command: str, home: Path) -> str:
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy that nobody else may write to, whatever the umask of the checkout."""
+    copy = tmp_path_factory.mktemp("examples") / EXAMPLES.name
+    shutil.copytree(EXAMPLES, copy)
+    for folder in (copy, *(path for path in copy.iterdir() if path.is_dir())):
+        folder.chmod(0o755)
+    return copy
+
+
+def ran(command: str, examples: Path, home: Path) -> str:
     """What a program prints, run from the examples' folder by somebody who has no key and no configuration."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "AGENT_SIDECAR_"))}
     done = subprocess.run(
         [sys.executable, *shlex.split(command)],
-        cwd=EXAMPLES,
+        cwd=examples,
         env={**kept, "XDG_DATA_HOME": str(home), "XDG_CONFIG_HOME": str(home)},
         capture_output=True,
         text=True,
@@ -159,22 +182,22 @@ def ran(command: str, home: Path) -> str:
 
 
 @pytest.mark.parametrize("program", PRINTED)
-def test_a_program_prints_what_it_promises(program: str, tmp_path: Path) -> None:
-    assert ran(program, tmp_path) == dedent(PRINTED[program]).lstrip()
+def test_a_program_prints_what_it_promises(program: str, examples: Path, tmp_path: Path) -> None:
+    assert ran(program, examples, tmp_path) == dedent(PRINTED[program]).lstrip()
 
 
 @needs_embedded
 @pytest.mark.embedded
-def test_the_embedded_model_learns_the_same_of_the_user(tmp_path: Path) -> None:
-    printed = ran(EMBEDDED, tmp_path)
+def test_the_embedded_model_learns_the_same_of_the_user(examples: Path, tmp_path: Path) -> None:
+    printed = ran(EMBEDDED, examples, tmp_path)
 
     assert printed.splitlines()[-2:] == ["MEMORY - User Name: Ruaidhrí", "MEMORY - User Age: 20"]
 
 
 def test_the_readme_names_every_program_and_no_other() -> None:
-    commands = re.findall(r"`python ([^`]+)` \|$", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
-    assert commands == [*list(PRINTED)[:5], EMBEDDED, *list(PRINTED)[5:]]
+    assert sorted(re.findall(r"`python ([^`]+)`", readme)) == sorted([*PRINTED, EMBEDDED])
     assert {f"{path.parent.name}/main.py" for path in EXAMPLES.glob("*/main.py")} == set(PRINTED)
 
 
@@ -182,11 +205,11 @@ def test_the_readme_names_every_program_and_no_other() -> None:
 
 
 @pytest.fixture
-def start(start_host: Any, model: FakeModel) -> Any:
+def start(start_host: Any, examples: Path, model: FakeModel) -> Any:
     """Starts a sidecar with a program's configuration; its sessions talk to the model that records."""
 
     async def started(program: str) -> FakeHost:
-        folder = EXAMPLES / program
+        folder = examples / program
         return await start_host(args=("--config", str(folder / "sidecar.toml")), env=model.environment, cwd=folder)
 
     return started

@@ -1,17 +1,22 @@
 """What the pages of the documentation show is what happens: their files are written, their commands are run."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.bench.doc_pages import PageError, Section, sections
+from tests.bench.doc_pages import PageError, Section, broken_links, sections
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PAGES = ("providers.md", "tools.md", "middleware.md", "runtime-context.md", "coming-from-agent-framework.md")
-SECTIONS = [section for page in PAGES for section in sections(DOCS / page)]
+SECTIONS = [
+    *(section for page in PAGES for section in sections(DOCS / page)),
+    *sections(ROOT / "README.md", only="Write your own"),
+]
 MOST_NOT_RUN = 2
 """Blocks of all pages that show something else than code."""
 
@@ -50,6 +55,25 @@ def _newcomer(tmp_path: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "AGENT_SIDECAR_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**kept, "PATH": path, "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in PAGES)])
+def test_every_link_leads_somewhere(page: str) -> None:
+    assert broken_links(ROOT / page) == []
+
+
+def test_a_link_to_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n## A part, of it\n\n[1](#a-part-of-it) [2](page.md) [3](no.md) [4](page.md#no)\n")
+
+    assert broken_links(page) == ["no.md", "page.md#no"]
+
+
+def test_every_test_that_the_architecture_page_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w./]+)`", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+
+    assert len(named) > 5
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_almost_every_block_is_run() -> None:

@@ -353,3 +353,16 @@ async def test_calls_in_an_answer_of_its_own_are_made_by_nobody() -> None:
     await run.say("go")
 
     assert run.sink.of("tool.started", "tool.completed") == []
+
+
+async def test_a_value_is_read_from_what_middleware_answers_in_place_of_the_run() -> None:
+    @agent_middleware
+    async def instead(context: AgentContext, call_next: CallNext) -> None:
+        context.result = Response((), '{"n": 2}')
+
+    run = AgentRun(FakeClient(), plan=plan_of(middleware=[instead]))
+
+    execution = await run.say("go", response_schema={"type": "object", "properties": {"n": {"type": "integer"}}})
+
+    assert execution.progress.value == {"n": 2}
+    assert execution.progress.value_error is None

@@ -66,7 +66,6 @@ def test_a_call_without_a_result_goes_and_what_was_said_beside_it_stays() -> Non
 
 
 def test_a_message_of_nothing_but_open_calls_goes() -> None:
-    """Case 41."""
     assert paired([user("go"), calls("a"), user("never mind")]) == [user("go"), user("never mind")]
 
 
