@@ -11,6 +11,7 @@ from protocol.messages import Message, Source
 from .errors import DuplicateToolError
 
 if TYPE_CHECKING:
+    from .memory import MemoryRecord
     from .middleware import Middleware, MiddlewareKind
     from .tool import FunctionTool
 
@@ -98,6 +99,8 @@ class SessionContext:
         """The agent's and the session's own first, then what providers add."""
         self.middleware: list[AddedMiddleware] = []
         self.removed: list[Removal] = []
+        self.memories: list[MemoryRecord] = []
+        """What is to be remembered: it is stored with the run, or dropped with it."""
         self.response: Response | None = None
         self.on_progress: Callable[[str, str | None, Any], None] | None = None
         """Where `progress` goes: a source id, some text, and data."""
@@ -174,6 +177,10 @@ class SessionContext:
         del source
         given = options.model_fields_set - self.options.model_fields_set
         self.options = self.options.model_copy(update={name: getattr(options, name) for name in given})
+
+    def remember(self, records: "Sequence[MemoryRecord]") -> None:
+        """Keep these in long-term memory, if the run is kept: they are committed with it, once."""
+        self.memories.extend(records)
 
     def get_middleware(self, kind: "MiddlewareKind | None" = None) -> "list[Middleware]":
         """What providers have added, in provider order."""

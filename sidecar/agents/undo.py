@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Final
 
 from protocol.base import JsonObject
 from protocol.messages import Message
@@ -10,6 +11,8 @@ from providers.api.json_value import plain_json
 from providers.api.session import Session, State
 
 from .metering import GrowingText, tokens_of
+
+_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 class Undo:
@@ -35,6 +38,7 @@ class Undo:
         self._tools = list(context.tools)
         self._middleware = list(context.middleware)
         self._removed = len(context.removed)
+        self._memories = len(context.memories)
         self._options = context.options
 
     def remember_state(self) -> None:
@@ -60,6 +64,7 @@ class Undo:
         context.tools[:] = self._tools
         context.middleware[:] = self._middleware
         del context.removed[self._removed :]
+        del context.memories[self._memories :]
         context.options = self._options
 
     def added(self, text: GrowingText) -> JsonObject:
@@ -86,8 +91,10 @@ class Undo:
 
     def _dumped(self) -> str:
         state = self._session.state_of(self._state_key)
+        if not state:
+            return "{}"
         try:
-            return json.dumps(state, allow_nan=False)
+            return _ENCODER.encode(state)
         except (TypeError, ValueError, RecursionError):
             raise UnstorableState(self._state_key, state) from None
 
