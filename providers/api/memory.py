@@ -68,7 +68,7 @@ class MemoryQuery:
     roles: Sequence[str] | None = None
     """Only what was said in these roles."""
     diversity: float = 0.0
-    """0: by score alone; towards 1: what resembles better hits counts less. Near-duplicates are one hit at any value."""
+    """0: by score alone; towards 1: what resembles better hits counts less. Near-duplicates are always one hit."""
     exclude_session: str | None = None
     """Nothing that was said in this session."""
 
@@ -154,7 +154,7 @@ class FileEntry:
 
 
 class FileStore(Protocol):
-    """Text files in one flat or nested folder, that no name, link or race leads out of. Paths are relative, with `/`."""
+    """Text files in a folder, that no name, link or race leads out of. Paths are relative, with `/`."""
 
     async def read(self, path: str) -> str | None:
         """The text; `None` if there is no such file."""

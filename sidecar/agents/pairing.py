@@ -51,8 +51,10 @@ def _is_paired(messages: Sequence[Message]) -> bool:
             waiting = []
         elif waiting:
             return False
-        else:
-            waiting = [call.call_id for call in _calls(message)]
+        elif message.role == "assistant":
+            for block in message.content:  # no call and no list for each message of a long history
+                if isinstance(block, FunctionCallBlock):
+                    waiting.append(block.call_id)
     return not waiting
 
 

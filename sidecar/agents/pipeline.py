@@ -3,7 +3,7 @@
 import asyncio
 import time
 import weakref
-from collections.abc import Awaitable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any, Final
@@ -22,9 +22,10 @@ from sidecar.telemetry import log_failure
 from .binding import BoundProvider
 from .explain import calls_made_by
 from .metering import GrowingText
-from .onion import contained, named
+from .onion import named
 from .plan import AgentPlan
 from .sink import Draft, RunSink
+from .time_limit import LimitPassed, within
 from .undo import Undo, UnstorableState
 
 MOST_PROGRESS: Final = 1_000
@@ -173,8 +174,9 @@ class Pipeline:
             state = self._session.state_of(bound.state_key)
             undo.remember_state()
             with calls_made_by(bound.source_id):
-                await _within(
-                    bound.timeout_ms, hook(agent=self._agent, session=self._session, context=context, state=state)
+                await within(
+                    bound.timeout_ms / 1000,
+                    hook(agent=self._agent, session=self._session, context=context, state=state),
                 )
             undo.check_state()
             if bound.independent and context is not self._context and undo.removed:
@@ -243,19 +245,6 @@ class _ReplacesBeside(Exception):
     """A provider that works beside others took something away, which is theirs as much."""
 
 
-class _TookTooLong(Exception):
-    """A hook's own time limit has passed; a `TimeoutError` may also be of the hook's own making."""
-
-
-async def _within(timeout_ms: int, hook: Awaitable[None]) -> None:
-    limit = asyncio.timeout(timeout_ms / 1000)
-    try:
-        async with limit:
-            await contained(hook)
-    except TimeoutError as error:
-        raise (_TookTooLong() if limit.expired() else error) from None
-
-
 def hook_failure(bound: BoundProvider, phase: Phase, error: Exception) -> SidecarError:
     """What is told of a failure: our own errors in full, others by name only, because their text may hold anything."""
     if isinstance(error, SidecarError):
@@ -264,7 +253,7 @@ def hook_failure(bound: BoundProvider, phase: Phase, error: Exception) -> Sideca
         why = str(error)
     elif isinstance(error, _ReplacesBeside):
         why = "it is independent, and may add but not replace or remove"
-    elif isinstance(error, _TookTooLong):
+    elif isinstance(error, LimitPassed):
         why = f"it took longer than {bound.timeout_ms} ms"
     else:
         why = named(error)

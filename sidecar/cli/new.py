@@ -50,7 +50,7 @@ def _execute(arguments: Arguments) -> int:
         out.line(f"wrote {path}")
     out.line()
     out.line("Next:")
-    out.line(f"  {Path(sys.executable).name} -m pytest {folder / f'test_{name}.py'}")
+    out.line(f"  python -m pytest {folder / f'test_{name}.py'}")
     out.line(f"  agent-sidecar run hello --config {folder / f'{name}.toml'} --agent {name}")
     return 0
 

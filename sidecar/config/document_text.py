@@ -66,20 +66,20 @@ its sessions are refused with `configInvalid`; other folders are not affected.
 
 ## Plug-ins
 
-A context provider of your own is a subclass of `providers.api.provider.ContextProvider` ([an
-example](../examples/plugins/today.py)). There are two ways to it:
+Context providers, tools, middleware, chat clients and agents may be of your own: [Plug-ins](plugins.md) shows each.
+There are two ways to them:
 
 - **By import path.** `plugins` names folders; they are put at the end of `sys.path`, so that nothing in them hides a
-  module that is there already. An agent of a configuration file then names the class: `type = "module:Class"`. Only
-  your own files and trusted projects can do this; over the wire an import path is refused. A folder that another user
-  owns, or that others may write to, is refused. Bytecode in it is neither read nor written.
-- **By entry point.** A package that is installed beside the sidecar registers the class in the group
-  `agent_sidecar.providers`. Its name is then a provider type like any other, over the wire too; `listProviders` shows
-  it.
+  module that is there already. A configuration file then names `module:name`. Only your own files and trusted projects
+  can do this; over the wire an import path is refused. A folder that another user owns, or that others may write to,
+  is refused. Bytecode in it is neither read nor written.
+- **By entry point.** A package that is installed beside the sidecar registers them in the groups
+  `agent_sidecar.providers`, `.tools`, `.middleware`, `.chat_clients` and `.agents`. Their names then count like any
+  other, over the wire too.
 
-A plug-in is imported when a session needs it. One that cannot be imported, or is no provider, makes that session's
-`createSession` fail with `configInvalid`, which names plug-in, file and line; the log has the rest. Code that was
-imported stays imported until the process ends.
+A plug-in is imported when a session needs it (a chat client: a run). One that cannot be imported, or is not what it is
+to be, makes that session's `createSession` (that run) fail with `configInvalid`, which names plug-in, file and line;
+the log has the rest. Code that was imported stays imported until the process ends.
 """
 
 LEGEND: Final = """\

@@ -224,8 +224,10 @@ async def test_cancelling_the_caller_cancels_what_it_has_delegated(boss: HostSes
     cast(model, boss=[asks(("Research_Agent", TASK))], researcher=[[T("Let me"), Stall()]])
     run = boss.start("Tell me of tea", runId="r")
     await boss.host.until(lambda: of_children(boss.events("message.delta")))
-    state = await boss.state()
-    assert state["activeRun"]["runId"] == "r"
+    assert (await boss.state())["activeRun"]["runId"] == "r"
+    child = of_children(boss.events("run.started"))[0]["runId"]
+    seen = await boss.host.request("explainRun", {"sessionId": "s", "runId": child})
+    assert (seen["agent"], len(seen["calls"])) == ("Research Agent", 1)
 
     assert await boss.cancel() == "cancelling"
     result = await run.result()
@@ -419,6 +421,38 @@ async def test_delegated_runs_of_one_answer_run_side_by_side(boss: HostSession, 
     assert sorted(event["parentCallId"] for event in starts) == ["c0", "c1"]
     assert [event["parentCallId"] for event in ends] == ["c1", "c0"]
     assert starts[1]["seq"] < ends[0]["seq"]
+
+
+async def test_a_one_off_run_delegates_too_and_a_shared_session_is_none(start: Any, model: FakeModel) -> None:
+    host = await start()
+    cast(
+        model,
+        boss=[asks(("shared", {"query": "tea"}), ("Research_Agent", TASK)), said("Done.")],
+        researcher=[asks(("who", {})), said("{}")],
+    )
+
+    result = await host.request("run", {"agent": "boss", "input": "Tell me of tea", "runId": "r"})
+
+    assert result["text"] == "Done."
+    whose = {request.last_user_text: request.tool_results["c0"] for request in of(model, "researcher")[2:]}
+    assert '"session": null' in whose["tea"]
+    assert '"session": null' not in whose["What is tea?"]
+
+
+async def test_a_fork_has_no_place_at_a_delegated_run_and_none_of_its_messages(
+    boss: HostSession, model: FakeModel
+) -> None:
+    cast(model, boss=[asks(("Research_Agent", TASK)), said("Done.")], researcher=[said("A drink.")])
+    await boss.run("Tell me of tea", runId="r")
+    child = of_children(boss.events("run.started"))[0]["runId"]
+
+    refused = await boss.host.refusal("forkSession", {"sessionId": "s", "throughRunId": child})
+    forked = await boss.host.request("forkSession", {"sessionId": "s", "throughRunId": "r", "newSessionId": "f"})
+
+    assert refused.kind == "runNotFound"
+    assert forked["session"]["sessionId"] == "f"
+    there = HostSession(boss.host, "f", forked)
+    assert [text for _, text in await there.history()] == ["Tell me of tea", "", "", "Done."]
 
 
 async def test_an_unknown_agent_is_refused_when_the_session_is_created(start_host: Any, tmp_path: Path) -> None:
