@@ -195,8 +195,20 @@ def _refuse_unsafe(folder: str) -> None:
         return
     if status.st_uid not in (0, os.getuid()):
         raise PluginError(f"the plug-in folder {folder} belongs to another user")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid)):
         raise PluginError(f"other users may write to the plug-in folder {folder}; chmod go-w it")
+
+
+def _is_own_group(gid: int) -> bool:
+    """Whether a group is nobody's but this user's: many systems give each user one, and a umask of 002."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
 
 
 def _refuse_foreign(type_name: str, module: ModuleType, folders: Sequence[Path]) -> None:

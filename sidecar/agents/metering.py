@@ -36,6 +36,8 @@ class GrowingText:
 
     def length(self, messages: Sequence[Message]) -> int:
         """Characters in all. Messages that the last call has seen cost a comparison, which identity cuts short."""
+        if not messages:
+            return 0
         messages = tuple(messages)
         known = len(self._messages)
         if messages[:known] != self._messages:

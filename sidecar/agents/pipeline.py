@@ -198,7 +198,7 @@ class Pipeline:
         self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, undo: Undo
     ) -> None:
         """Note how a hook ended, and stage its one durable event."""
-        stats = self._stats.setdefault(bound.source_id, HookStats())
+        stats = self._stats.get(bound.source_id) or self._stats.setdefault(bound.source_id, HookStats())
         if phase == "beforeRun":
             stats.last_before_ms = spent_ms
         else:

@@ -74,7 +74,9 @@ class Undo:
         instructions: list[Instruction] = [one for one in context.instructions if id(one) not in known]
         messages: tuple[Message, ...] = ()
         for source, now in context.context_messages.items():
-            messages += tuple(_new(now, self._messages.get(source, ())))
+            before = self._messages.get(source, ())
+            if now is not before:
+                messages += tuple(_new(now, before))
         characters = sum(len(instruction.text) for instruction in instructions) + text.length(messages)
         return {
             "instructions": len(instructions),
@@ -101,8 +103,6 @@ class Undo:
 
 def _new(now: Sequence[Message], before: Sequence[Message]) -> Sequence[Message]:
     """What was appended; all of it, where something else stands there now."""
-    if now is before:
-        return ()
     is_longer = len(now) >= len(before) and all(map(lambda new, old: new is old, now, before))
     return now[len(before) :] if is_longer else now
 

@@ -82,7 +82,8 @@ def _phase_row(phase: ProviderPhase) -> Row:
 
 
 def _source(source: Source) -> str:
-    return " ".join(filter(None, (source["type"], source.get("sourceId"), source.get("sourceType"))))
+    part = source.get("sourceType") if source["type"] != "provider" else None  # a provider's is its class
+    return " ".join(filter(None, (source["type"], source.get("sourceId"), part)))
 
 
 def _usage(usage: Usage) -> str:

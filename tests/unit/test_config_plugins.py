@@ -1,12 +1,15 @@
 """Plug-ins are found where a configuration says, hide nothing, and fail with words that lead to the fault."""
 
+import grp
 import importlib.metadata
 import importlib.util
 import os
+import pwd
 import py_compile
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -151,12 +154,30 @@ def test_a_mended_plug_in_is_imported_the_next_time(plugin: Write) -> None:
     assert imported("plug_mended:P", [folder]).factory.__name__ == "P"
 
 
-def test_a_folder_that_others_may_write_to_is_refused(plugin: Write) -> None:
+def test_a_folder_that_others_may_write_to_is_refused(plugin: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "_is_own_group", lambda gid: False)
     folder = plugin("plug_open.py", PROVIDER).parent
-    for permissions, message in ((0o770, "other users may write"), (0o707, "other users may write")):
+    for permissions in (0o770, 0o707):
         folder.chmod(permissions)
-        with pytest.raises(PluginError, match=message):
+        with pytest.raises(PluginError, match="other users may write"):
             imported("plug_open:P", [folder])
+
+
+def test_a_folder_that_only_the_user_s_own_group_may_write_to_is_nobody_else_s(
+    plugin: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Systems that give each user a group make folders so, with their umask of 002."""
+    folder = plugin("plug_group.py", PROVIDER).parent
+    folder.chmod(0o770)
+    user = pwd.getpwuid(os.getuid())
+    members: list[str] = []
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name=user.pw_name, gr_mem=members))
+    os.chown(folder, -1, user.pw_gid)
+
+    assert imported("plug_group:P", [folder]).factory.__name__ == "P"
+    members.append("somebody")
+    with pytest.raises(PluginError, match="other users may write"):
+        imported("plug_group:P", [folder])
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
