@@ -1,9 +1,9 @@
 """The sidecar's agents in process, with a client that answers at once: times its own runs when it is asked.
 
-A framed request, for example `{"rounds": 20, "turns": 200}`, runs an agent so often in one session, and is answered with
-`{"seconds": …, "cpu": …}`: wall clock, and CPU time of the process. No store and no wire are part of it. Fields besides
-`rounds`: `turns` that the session has behind it, a `tool` call in each run, an answer of so many `chunks`, and twenty
-`idle` providers (`plain`: without hooks; `hooks`: with hooks that do nothing).
+A framed request, for example `{"rounds": 20, "turns": 200}`, runs an agent so often in one session, and is answered
+with `{"seconds": …, "cpu": …}`: wall clock, and CPU time of the process. No store and no wire are part of it. Fields
+besides `rounds`: `turns` that the session has behind it, a `tool` call in each run, an answer of so many `chunks`, and
+twenty `idle` providers (`plain`: without hooks; `hooks`: with hooks that do nothing).
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _before: dict[int, tuple[Message, ...]] = {}
 
 
 class AtOnce:
-    """Answers with the last text that it is shown, in `chunks` pieces; before that it calls the tool, if there is one."""
+    """Answers with the last text that it is shown, or in `chunks` pieces. If there is a tool, it is called first."""
 
     name = "bench:at-once"
     traits = ModelTraits()
@@ -147,7 +147,10 @@ class Conversation:
 def _plan(transcript: Transcript, *, has_tool: bool, idle: str) -> AgentPlan:
     tools = (OfferedTool(add, Source(type="agent", source_id="bench")),) if has_tool else ()
     plan = make_plan(
-        ResolvedAgent("bench", AgentSpec()), SessionSettings(), Surroundings(history=transcript), parts=Parts(tools=tools)
+        ResolvedAgent("bench", AgentSpec()),
+        SessionSettings(),
+        Surroundings(history=transcript),
+        parts=Parts(tools=tools),
     )
     added = [_bound(KINDS[idle](f"idle-{number}")) for number in range(IDLE if idle else 0)]
     return replace(plan, providers=(*plan.providers, *added))

@@ -19,7 +19,7 @@ _TURNS: Final = 200
 _IDLE_US: Final = 100.0
 """What twenty idle providers may add to a run."""
 _HALF: Final = Aim("<=", 0.5, "The run keeps what explains it, and tells of each step by an event.")
-_LESS: Final = Aim("<=", 1.0, "A hook is called within its time limit, and what it writes can be undone.")
+_LESS: Final = Aim("<=", 1.0, "A hook that does nothing has its two events, its time limit and its undo all the same.")
 _PEER: Final = "agent-framework"
 
 _Measure = Callable[[], float]

@@ -103,7 +103,7 @@ class ModelTraits:
 
 
 class ChatClient(Protocol):
-    """One model behind one endpoint."""
+    """One model behind one endpoint. `chat_client.py` has base classes for one of your own."""
 
     @property
     def name(self) -> str:

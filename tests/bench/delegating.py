@@ -5,11 +5,12 @@ The fake model is told the agents by their instructions: `PARTS["boss"]` answers
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.bench.fake_model import TC, F, FakeModel, Item, Recorded, Reply, T
+from tests.bench.host import FakeHost
 from tests.bench.tool_plugins import ToolPlugins, tool_plugins
 from tests.bench.wire import Json
 
@@ -102,3 +103,29 @@ def of(model: FakeModel, name: str) -> list[Recorded]:
 def said(text: str) -> list[Item]:
     """An answer of text."""
     return [T(text), F()]
+
+
+def of_children(events: Sequence[Json]) -> list[Json]:
+    """The events of delegated runs."""
+    return [event for event in events if "parentRunId" in event]
+
+
+def shown(events: Sequence[Json], run_id: str) -> list[tuple[str, str]]:
+    """Durable events, those of providers left out, and whose they are."""
+    return [
+        ("boss" if event["runId"] == run_id else "child", event["type"])
+        for event in events
+        if not event.get("ephemeral") and not event["type"].startswith("provider.")
+    ]
+
+
+def starter(start_host: Any, folder: Path, model: FakeModel) -> Callable[..., Awaitable[FakeHost]]:
+    """Starts sidecars with these agents and some limits, all of one folder."""
+    plugins = agents(folder)
+
+    async def start(*, limits: str = "", env: dict[str, str] | None = None, **options: Any) -> FakeHost:
+        with (folder / "sidecar.toml").open("a") as file:
+            file.write(f"\n[limits]\n{limits}\n" if limits else "")
+        return await start_host(args=plugins.args, env={**model.environment, **(env or {})}, **options)
+
+    return start

@@ -12,7 +12,14 @@ from tests.bench.doc_pages import PageError, Section, broken_links, sections
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = ("providers.md", "plugins.md", "tools.md", "middleware.md", "runtime-context.md", "coming-from-agent-framework.md")
+PAGES = (
+    "providers.md",
+    "plugins.md",
+    "tools.md",
+    "middleware.md",
+    "runtime-context.md",
+    "coming-from-agent-framework.md",
+)
 SECTIONS = [
     *(section for page in PAGES for section in sections(DOCS / page)),
     *sections(ROOT / "README.md", only="Write your own"),

@@ -14,11 +14,17 @@ from types import SimpleNamespace
 import pytest
 
 from protocol.agents import AgentSpec, ProviderEntry
+from protocol.tools import PythonTool
 from providers import import_thread, plugins
 from providers.plugins import PluginError, imported, load_installed
 from sidecar.agents import provider_types as types
 from sidecar.agents.catalog import ResolvedAgent
+from sidecar.config.endpoints import EndpointConfig
+from sidecar.config.load import load
+from sidecar.config.show import show
 from sidecar.errors import ConfigInvalid
+from tests.bench.plugin_files import clean_imports
+from tests.bench.plugin_files import install as install_in
 
 PROVIDER = """
 from providers.api.provider import ContextProvider
@@ -34,16 +40,8 @@ Write = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
-    """Leave Python's import system as it was."""
-    path, hooks, modules = list(sys.path), list(sys.path_hooks), set(sys.modules)
-    yield
-    for name in set(sys.modules) - modules:
-        if name.startswith("plug_"):
-            del sys.modules[name]
-    sys.path[:], sys.path_hooks[:] = path, hooks
-    plugins._folders.clear()
-    plugins.installed.cache_clear()
-    sys.path_importer_cache.clear()
+    with clean_imports():
+        yield
 
 
 @pytest.fixture
@@ -275,3 +273,97 @@ def test_an_entry_point_that_exits_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(PluginError, match="SystemExit"):
         load_installed(plugins.installed()["thing"])
+
+
+# ---- the key `import`, which is no name of a field ------------------------------------------------------------------
+
+IMPORTS = """
+plugins = ["plugins"]
+[agents.a]
+tools = [{ type = "python", import = "plug_x:tool" }]
+middleware = [{ import = "plug_x:mw", config = { import = 1 } }]
+"""
+
+
+def test_a_file_says_import_and_is_shown_so(tmp_path: Path) -> None:
+    file = tmp_path / "sidecar.toml"
+    file.write_text(IMPORTS)
+
+    loaded = load(config_file=file, environ={}, store="memory", log_level=None)
+
+    agent = loaded.config.agents["a"]
+    assert [entry.import_ for entry in agent.tools or () if isinstance(entry, PythonTool)] == ["plug_x:tool"]
+    assert [(entry.import_, entry.config) for entry in agent.middleware or ()] == [("plug_x:mw", {"import": 1})]
+    assert 'import = "plug_x:mw", config = { import = 1 }' in show(loaded)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('{ improt = "a:b" }', "agents.a.middleware[0].improt: unknown key; did you mean 'import'?"),
+        ('{ import_ = "a:b" }', "unknown key"),
+        ("{ import = 3 }", "agents.a.middleware[0].import: must be text"),
+        ('{ import = "a:b", name = "b" }', "give either name or import"),
+        ("3", "agents.a.middleware[0]: must be a table"),
+    ],
+)
+def test_a_wrong_entry_is_told_in_the_words_of_the_file(tmp_path: Path, entry: str, message: str) -> None:
+    file = tmp_path / "sidecar.toml"
+    file.write_text(f"[agents.a]\nmiddleware = [{entry}]")
+
+    with pytest.raises(ConfigInvalid) as refused:
+        load(config_file=file, environ={}, store="memory", log_level=None)
+
+    assert message in refused.value.message
+
+
+# ---- endpoints -------------------------------------------------------------------------------------------------------
+
+
+def endpoint(tmp_path: Path, text: str) -> EndpointConfig:
+    file = tmp_path / "sidecar.toml"
+    file.write_text(f"[endpoints.e]\n{text}")
+    return load(config_file=file, environ={}, store="memory", log_level=None).config.endpoints["e"]
+
+
+def test_an_endpoint_may_be_a_plug_in_s(tmp_path: Path) -> None:
+    made = endpoint(tmp_path, 'type = "plug_x:Client"\nconfig = { key = 1 }\nidle_timeout_ms = 5\ncontext_size = 9')
+
+    assert made.is_plugin
+    assert made.config == {"key": 1}
+    assert not endpoint(tmp_path, 'type = "scripted"').is_plugin
+
+
+def test_an_installed_client_is_a_type_like_any_other(tmp_path: Path) -> None:
+    install_in(tmp_path / "site", {}, chat_clients="house = plug_x:Client")
+    sys.path.append(str(tmp_path / "site"))
+    plugins.installed.cache_clear()
+
+    assert endpoint(tmp_path, 'type = "house"').is_plugin
+    with pytest.raises(ConfigInvalid, match=r"must be 'openai', .*'house' or module:Class; did you mean 'house'\?"):
+        endpoint(tmp_path, 'type = "hous"')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('type = "opnai"', "e.type: must be 'openai', 'openai_responses', 'embedded', 'scripted' or module:Class; did"),
+        ('type = "a:B"\nbase_url = "http://x"\nmax_retries = 1', "base_url, max_retries: not for a plug-in"),
+        ("config = { a = 1 }", "config is for plug-ins, not for the type 'openai'"),
+    ],
+)
+def test_keys_that_would_do_nothing_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        endpoint(tmp_path, text)
+
+    assert message in refused.value.message
+
+
+def test_a_plug_in_s_password_is_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "sidecar.toml"
+    file.write_text('[endpoints.e]\ntype = "a:B"\nconfig = { api_key = "hidden", word = "shown" }')
+
+    shown = show(load(config_file=file, environ={}, store="memory", log_level=None))
+
+    assert "hidden" not in shown
+    assert "shown" in shown

@@ -95,6 +95,22 @@ async def test_projects_that_agree_on_endpoints_share_them(home: Path) -> None:
     assert one.limits.max_turns == 1
 
 
+async def test_projects_with_plug_ins_of_their_own_share_no_client_of_one(home: Path) -> None:
+    users('[endpoints.mine]\ntype = "plug_x:Client"')
+    workspaces = make_workspaces()
+    for name in ("one", "two"):
+        folder = home / name
+        (folder / "plugins").mkdir(parents=True)
+        (folder / ".git").mkdir()
+        (folder / "sidecar.toml").write_text('plugins = ["plugins"]')
+        trust_project(folder / "sidecar.toml")
+
+    one, two = [(await workspaces.of(str(home / name))).models for name in ("one", "two")]
+
+    assert one is not two
+    assert cast("Any", one).plugins == (home / "one" / "plugins",)
+
+
 async def test_a_reload_closes_the_endpoints_that_no_session_has(home: Path) -> None:
     users("default_model = 'scripted:one'")
     workspaces = make_workspaces()
