@@ -26,7 +26,8 @@ from sidecar.agents.catalog import ResolvedAgent
 from sidecar.agents.parts import Parts
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import AgentPlan, SessionSettings, make_plan
-from sidecar.agents.runner import Execution, RunRequest
+from sidecar.agents.run_request import RunRequest
+from sidecar.agents.runner import Execution
 from sidecar.agents.sink import Draft
 
 IDLE: Final = 20

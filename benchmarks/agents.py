@@ -28,7 +28,7 @@ _Pair = Callable[[Child], _Measure]
 
 def measure(workspace: Workspace) -> list[Figure]:
     """Each kind of run, theirs and ours in turn."""
-    rounds, times = workspace.times(20, 8), workspace.times(10, 4)
+    rounds, times = 20, workspace.times(10, 3)
     kinds: dict[str, _Pair] = {
         "a run, history of few turns": lambda child: _run(child, rounds),
         f"a run, history of {_TURNS} turns": lambda child: _run(child, rounds, turns=_TURNS),

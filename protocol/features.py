@@ -15,6 +15,7 @@ FEATURES: Final[dict[str, dict[str, bool]]] = {
     "plugins": {},
     "tools": {},
     "middleware": {},
+    "delegation": {},
     "independentProviders": {},
     "perServiceCallHistory": {},
     "serviceHistory": {},

@@ -5,7 +5,7 @@ Everything is opened from the descriptor of the folder above it: what is looked 
 
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -52,6 +52,32 @@ def private_folder(base: Path, below: Path | None = None, *, make: bool = True) 
         yield folder
     finally:
         os.close(folder)
+
+
+@contextmanager
+def subfolder(folder: int, steps: Sequence[str], *, make: bool = True) -> Generator[int]:
+    """The descriptor of a folder below another one. No step may be a link, or anybody's but our own.
+
+    Args:
+        folder: The descriptor of the folder that the steps start from; it stays open.
+        steps: The names of the folders in between and of the folder itself; messages name no more than these.
+        make: Make what is missing, for us alone.
+
+    Raises:
+        UnsafePlace: a step is a link or no folder, or others may write to it.
+        FileNotFoundError: a step is not there, and is not to be made.
+        OSError: a step cannot be made or opened.
+    """
+    here = os.dup(folder)
+    try:
+        for step in steps:
+            inner = _enter(here, step, Path(step), make=make)
+            os.close(here)
+            here = inner
+            refuse_foreign(os.fstat(here), Path(step))
+        yield here
+    finally:
+        os.close(here)
 
 
 def open_file(folder: int, name: str, flags: int, place: Path) -> int:

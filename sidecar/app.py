@@ -50,8 +50,8 @@ def serve(options: ServeOptions, start: Inherited) -> int:
         The exit code of the process.
     """
     _give_big_blocks_back()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(options, start))
+    # Never closed: that would wait for every task that ignores its cancellation. The process ends right after this.
+    return asyncio.Runner(loop_factory=_loop_factory()).run(_serve(options, start))
 
 
 def _give_big_blocks_back() -> None:

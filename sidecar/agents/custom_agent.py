@@ -7,6 +7,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, cast
 
@@ -29,9 +30,11 @@ from sidecar.models.answer_text import TextJoiner
 from sidecar.models.json_text import clean
 from sidecar.telemetry import log_failure
 
-from .loop import completed_draft
+from .loop import Conversation, completed_draft
 from .output import MessageWriter, Progress, new_message_id
+from .pairing import paired
 from .sink import RunSink
+from .steering import Steering
 
 YIELD_EVERY: Final = 16
 """Pieces between two steps of the event loop: an agent that never waits must not hold up the others."""
@@ -43,22 +46,42 @@ _NOT_ITS_OWN: Final = (FunctionCallBlock, FunctionResultBlock, ApprovalRequestBl
 class CustomRun:
     """One run."""
 
-    def __init__(self, agent: CustomAgent, name: str, run_id: str, progress: Progress, sink: RunSink) -> None:
-        """Nothing is called yet. `name`: the agent's, in messages."""
+    def __init__(
+        self,
+        agent: CustomAgent,
+        request: AgentRequest,
+        conversation: Conversation,
+        progress: Progress,
+        steering: Steering,
+        sink: RunSink,
+    ) -> None:
+        """Nothing is called yet.
+
+        Args:
+            agent: What answers.
+            request: What it is given, without messages and instructions.
+            conversation: What a model would see.
+            progress: How far the run has come.
+            steering: Input that comes meanwhile.
+            sink: Takes the events.
+        """
         self._agent = agent
-        self._name = name
-        self._run_id = run_id
+        self._request = request
+        self._name = request.run.agent.name
+        self._conversation = conversation
         self._progress = progress
+        self._steering = steering
         self._sink = sink
         self._begin_message()
 
-    async def run(self, request: AgentRequest) -> None:
+    async def run(self) -> None:
         """Let the agent answer.
 
         Raises:
             AgentFailed: the agent raised something, or gave what is no answer.
             SidecarError: a model that it called failed.
         """
+        request = await self._whole_request()
         try:
             await self._take_all(await self._begun(request))
             await self._complete_text()
@@ -72,6 +95,19 @@ class CustomRun:
             failure = AgentFailed(self._name, type(error).__name__)
             log_failure(f"agent {self._name}", error, failure.error_id)
             raise failure from error
+
+    async def _whole_request(self) -> AgentRequest:
+        """The request. Input that came until now is part of it; what comes later is of the next run."""
+        joining = await self._steering.end()
+        self._progress.transcript.extend(joining)
+        self._conversation.join(joining)
+        await self._sink.commit(*map(completed_draft, joining))
+        return replace(
+            self._request,
+            messages=paired(await self._conversation.messages(), ()),
+            input_messages=(*self._request.input_messages, *joining),
+            instructions=self._conversation.instructions(),
+        )
 
     async def _begun(self, request: AgentRequest) -> object:
         """What the agent's `run` gave, awaited if it is to be."""
@@ -151,7 +187,7 @@ class CustomRun:
             content=content,
             author_name=self._name,
             source=Source(type="agent", source_id=self._name),
-            run_id=self._run_id,
+            run_id=self._request.run.run_id,
             created_at=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         )
         self._progress.add(message)

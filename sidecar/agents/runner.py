@@ -4,15 +4,11 @@ run middleware ─ providers before ─ [ model middleware ─ model ] ─ [ too
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message, Source
 from providers.api.agent import AgentRequest, CustomAgent
 from providers.api.context import Instruction, OfferedTool, Response, SessionContext
-from providers.api.delegation import Delegate
 from providers.api.history import HistoryProvider
 from providers.api.invocation import ToolChanges
 from providers.api.middleware import AgentContext
@@ -27,64 +23,17 @@ from .conversation import RunConversation
 from .custom_agent import CustomRun, UnnamedModel
 from .explain import BY_THE_RUN, Sight, maker_now
 from .loop import ModelLoop, completed_draft
-from .metering import Meter, MeteredClient
+from .metering import MeteredClient
 from .model_call import ModelCaller
 from .output import Progress
-from .pairing import paired
 from .parts import BoundMiddleware
 from .pipeline import HookStats, Pipeline
 from .plan import AgentPlan
+from .run_request import ModelSource, RunRequest
 from .sink import RunSink
 from .steering import Steering
 from .structured import parse_value
 from .tool_batch import ToolBatches
-
-
-class ModelSource(Protocol):
-    """Where a run finds its model."""
-
-    def get(self, model: str) -> ChatClient:
-        """The client of `endpoint:model`."""
-        ...
-
-    async def ready(self, model: str) -> ChatClient:
-        """The same, once it can tell its traits."""
-        ...
-
-    async def default(self) -> str:
-        """The model of an agent that names none."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What one run is about."""
-
-    run_id: str
-    input_messages: tuple[Message, ...]
-    options: RunOptions
-    """The agent's and the run's, merged."""
-    run_instructions: str | None = None
-    response_schema: JsonObject | None = None
-    client_kwargs: JsonObject = field(default_factory=dict[str, Any])
-    kwargs: JsonObject = field(default_factory=dict[str, Any])
-    """For tools and function middleware; stored nowhere."""
-    middleware: tuple[BoundMiddleware, ...] = ()
-    """The run's own, inside the agent's."""
-    context_messages: tuple[Message, ...] = ()
-    """Messages of the run itself that stand before the input and are not kept."""
-    properties: JsonObject = field(default_factory=dict[str, Any])
-    """What the host says of this run; stored nowhere."""
-    parent_run_id: str | None = None
-    depth: int = 0
-    """How many runs this one is delegated through."""
-    delegate: Delegate | None = None
-    """Runs other agents within this run."""
-    shares_state: bool = False
-    """Others write the session's state at the same time: it is another run's."""
-    meter: Meter = field(default_factory=Meter)
-    """Counts its model calls."""
-    is_streaming: bool = True
 
 
 class Execution:
@@ -229,7 +178,7 @@ class Execution:
         progress.stage = "model"
         conversation = self._conversation(histories, is_at_service=is_at_service)
         if self._plan.implementation is not None:
-            await self._run_own(self._plan.implementation, run, client, conversation)
+            await self._own_run(self._plan.implementation, run, client, conversation).run()
         else:
             await self._loop(run, client, conversation).run()
         if is_at_service and progress.conversation_id is None:
@@ -300,26 +249,20 @@ class Execution:
             is_at_service=is_at_service,
         )
 
-    async def _run_own(
+    def _own_run(
         self, agent: CustomAgent, run: RunContext, client: ChatClient, conversation: RunConversation
-    ) -> None:
-        """The agent's own `run`, in place of the loop. Input that comes after its beginning is of the next run."""
-        joining = await self.steering.end()
-        self.progress.transcript.extend(joining)
-        conversation.join(joining)
-        await self._sink.commit(*map(completed_draft, joining))
+    ) -> CustomRun:
         request = AgentRequest(
             run=run,
-            messages=paired(await conversation.messages(), ()),
+            messages=(),
             input_messages=self._context.input_messages,
-            instructions=conversation.instructions(),
             options=self._context.options,
             tools=[offered.tool for offered in self._offered(client)],
             response_schema=self._request.response_schema,
             client_kwargs=run.client_kwargs,
             is_streaming=self._request.is_streaming,
         )
-        await CustomRun(agent, self.name, self._request.run_id, self.progress, self._sink).run(request)
+        return CustomRun(agent, request, conversation, self.progress, self.steering, self._sink)
 
     def _loop(self, run: RunContext, client: ChatClient, conversation: RunConversation) -> ModelLoop:
         request, plan, context = self._request, self._plan, self._context

@@ -9,7 +9,7 @@ from sidecar.agents.structured import response_schema
 from sidecar.errors import InvalidParams
 from sidecar.sessions.admission import Admission
 from sidecar.sessions.open_session import OpenSession
-from sidecar.sessions.turn import TurnRequest
+from sidecar.sessions.turn_request import TurnRequest
 
 from .payload import payload_hash
 from .run_context import context_messages

@@ -22,7 +22,8 @@ from .run_results import run_result
 from .slot import Place
 from .storage_errors import storage_error
 from .tickets import RunTicket, Tickets
-from .turn import Turn, TurnRequest
+from .turn import Turn
+from .turn_request import TurnRequest
 
 Accepted = Callable[[WireModel], None]
 

@@ -19,7 +19,8 @@ from providers.api.tool import ToolError
 from sidecar.agents.delegation import Child, make_child
 from sidecar.agents.loop import completed_draft
 from sidecar.agents.metering import Meter
-from sidecar.agents.runner import Execution, ModelSource, RunRequest
+from sidecar.agents.run_request import ModelSource, RunRequest
+from sidecar.agents.runner import Execution
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError

@@ -3,19 +3,17 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message, Source
 from protocol.runs import RunResult
 from protocol.sessions import WireWarning
 from sidecar.agents.loop import completed_draft
 from sidecar.agents.metering import Meter
-from sidecar.agents.parts import BoundMiddleware
-from sidecar.agents.runner import Execution, ModelSource, RunRequest
+from sidecar.agents.run_request import ModelSource, RunRequest
+from sidecar.agents.runner import Execution
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
@@ -37,44 +35,13 @@ from .storage_errors import storage_error
 from .tickets import RunTicket, StopKind
 from .turn_record import End, completed_data, ended_record
 from .turn_record import stopped as stopped_by
+from .turn_request import TurnRequest
 from .turn_sink import TurnSink
 
 ABANDON_AFTER_S: Final = 0.5
 """A run that ignores its cancellation is given up after this."""
 FAILURE_HOOKS_S: Final = 2.0
 """For all failure hooks of a run together; a fifth of it when the process is ending."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """What a host asked for."""
-
-    input_messages: tuple[Message, ...]
-    """Without ids; the turn stamps them."""
-    options: RunOptions
-    payload_hash: str
-    response_schema: JsonObject | None = None
-    client_kwargs: JsonObject | None = None
-    kwargs: JsonObject | None = None
-    """`functionInvocationKwargs`."""
-    middleware: tuple[BoundMiddleware, ...] = ()
-    timeout_ms: int | None = None
-    stream: bool = True
-    properties: JsonObject | None = None
-    context_messages: tuple[Message, ...] = ()
-    """Documents that the host sent along: seen by the model, not kept in the transcript."""
-    event_extra: JsonObject | None = None
-    """Fields for the envelope of `run.started`, as sent."""
-    on_begun: Callable[[int], None] | None = None
-    """Called with the last seq when the run is stored, before its first event is sent."""
-    work_done_token: str | int | None = None
-    partial_result_token: str | int | None = None
-
-    @property
-    def may_join(self) -> bool:
-        """It is input and nothing else: options, documents and a format are of a run of their own."""
-        own = self.context_messages or self.response_schema is not None or self.middleware or self.kwargs
-        return not own and self.options == RunOptions()
 
 
 class Turn:

@@ -16,7 +16,8 @@ from sidecar.agents.catalog import ResolvedAgent
 from sidecar.agents.parts import BoundMiddleware, Parts
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import DEFAULT_LIMITS, AgentPlan, SessionSettings, make_plan
-from sidecar.agents.runner import Execution, RunRequest
+from sidecar.agents.run_request import RunRequest
+from sidecar.agents.runner import Execution
 from sidecar.config.limits import Limits
 from tests.bench.fake_client import FakeClient, FakeModels
 from tests.bench.fake_sink import FakeSink

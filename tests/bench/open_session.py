@@ -18,7 +18,7 @@ from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.record import SessionRecord
 from sidecar.sessions.tickets import RunTicket, Tickets
 from sidecar.sessions.transcript import Transcript
-from sidecar.sessions.turn import TurnRequest
+from sidecar.sessions.turn_request import TurnRequest
 from sidecar.stores.base import Owner, Unavailable, Unit
 from sidecar.stores.memory import MemoryStore
 from tests.bench.fake_client import FakeClient, FakeModels

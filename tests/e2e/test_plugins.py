@@ -268,6 +268,20 @@ async def test_a_failing_agent_fails_its_run_only(host: FakeHost, text: str, why
     assert (await session.run("hi"))["text"].startswith("1 ")
 
 
+async def test_an_agent_in_code_may_be_another_agent_s_tool(host: FakeHost, tmp_path: Path) -> None:
+    script = tmp_path / "boss.toml"
+    script.write_text(
+        '[[reply]]\ncalls = [{ name = "coded", arguments = { task = "look" } }]\n[[reply]]\ntext = "He says: {result}"'
+    )
+    session = await host.create_session(
+        agent={"model": f"scripted:{script}", "tools": [{"type": "agent", "agent": "coded"}]}
+    )
+
+    result = await session.run("go")
+
+    assert result["text"] == "He says: 1 Be kind.\na note"
+
+
 # ---- what a bad one does not do --------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,8 @@ from providers.api.middleware import (
 from providers.api.run_context import current_run
 from providers.api.session import Session
 from providers.api.tool import tool
-from sidecar.agents.runner import Execution, RunRequest
+from sidecar.agents.run_request import RunRequest
+from sidecar.agents.runner import Execution
 from tests.bench.agent_run import AgentRun, plan_of, user
 from tests.bench.fake_client import FakeClient, FakeModels, says
 from tests.bench.fake_sink import FakeSink
