@@ -10,7 +10,7 @@ import secrets
 import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -94,53 +94,32 @@ class FilesystemStore:
         """
         held: list[int] = []
         try:
-            await _to_its_end(partial(self._take_turn, steps_of(folder), held))
+            await _to_its_end(partial(self._open_turn, steps_of(folder), held))
+            limit = time.monotonic() + LOCK_SECONDS
+            while not await _to_its_end(partial(_lock, held[0])):
+                if time.monotonic() >= limit:
+                    raise StoreError("its folder is in use; try again")
+                await asyncio.sleep(_LOCK_PAUSE)  # here, not in a thread: whoever has the turn needs one
             yield
         finally:
             for descriptor in held:
                 os.close(descriptor)
 
+    def _open_turn(self, steps: Sequence[str], held: list[int]) -> None:
+        with self._folder(steps, make=True) as folder:
+            held.append(os.dup(folder))
+
     @contextmanager
     def _folder(self, steps: Sequence[str], *, make: bool) -> Generator[int]:
         """A folder's descriptor; what goes wrong inside, other than a missing file, is told as a `StoreError`."""
-        with _told(), self._root(make=make) as root, subfolder(root, steps, make=make) as folder:
-            yield folder
-
-    @contextmanager
-    def _root(self, *, make: bool) -> Generator[int]:
-        root = private_folder(self._base, self._below, make=make)
-        try:
-            descriptor = root.__enter__()
-        except FileNotFoundError:
-            raise
-        except (UnsafePlace, OSError) as error:
-            raise StoreError("the folder of the store cannot be used") from error
-        try:
-            yield descriptor
-        finally:
-            root.__exit__(None, None, None)
-
-    def _take_turn(self, steps: Sequence[str], held: list[int]) -> None:
-        import fcntl  # not there on Windows, where this module is imported all the same
-
-        with self._folder(steps, make=True) as folder:
-            own = os.dup(folder)
-            os.set_inheritable(own, False)
-        limit = time.monotonic() + LOCK_SECONDS
-        try:
-            while True:
-                try:
-                    fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if time.monotonic() >= limit:
-                        raise StoreError("its folder is in use; try again") from None
-                    time.sleep(_LOCK_PAUSE)
-                else:
-                    break
-        except BaseException:
-            os.close(own)
-            raise
-        held.append(own)
+        with _told(), ExitStack() as stack:
+            try:
+                root = stack.enter_context(private_folder(self._base, self._below, make=make))
+            except (UnsafePlace, OSError) as error:
+                if isinstance(error, FileNotFoundError) and not make:
+                    raise
+                raise StoreError("the folder of the store cannot be used") from error
+            yield stack.enter_context(subfolder(root, steps, make=make))
 
     def _read(self, steps: Sequence[str], name: str) -> str | None:
         try:
@@ -159,15 +138,18 @@ class FilesystemStore:
             raise StoreError("it is no UTF-8 text") from None
 
     def _write(self, steps: Sequence[str], name: str, data: bytes, *, overwrite: bool) -> bool:
-        with self._folder(steps, make=True) as folder:
-            found = _survey(folder)
-            known = _status(folder, name)
-            if known is not None and not overwrite:
-                return False
-            check_size(len(data), found.total - (known.st_size if known is not None else 0), self._limits)
-            if known is None and found.entries >= MAX_ENTRIES:
-                raise StoreError(f"its folder holds {MAX_ENTRIES} files")
-            return _put(folder, name, data, overwrite=overwrite)
+        try:
+            with self._folder(steps, make=True) as folder:
+                found = _survey(folder)
+                known = _status(folder, name)
+                if known is not None and not overwrite:
+                    return False
+                check_size(len(data), found.total - (known.st_size if known is not None else 0), self._limits)
+                if known is None and found.entries >= MAX_ENTRIES:
+                    raise StoreError(f"its folder holds {MAX_ENTRIES} files")
+                return _put(folder, name, data, overwrite=overwrite)
+        except FileNotFoundError:
+            raise StoreError("its folder was moved away meanwhile") from None
 
     def _delete(self, steps: Sequence[str], name: str) -> bool:
         try:
@@ -193,6 +175,17 @@ def _place(path: str) -> tuple[tuple[str, ...], str]:
     if not name:
         raise StoreError("it has no name")
     return tuple(folder), name
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether the turn is ours now; closing the descriptor ends it."""
+    import fcntl  # not there on Windows, where this module is imported all the same
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -243,7 +236,10 @@ def _survey(folder: int) -> _Found:
     """How much there is; what a process that died has left behind is removed."""
     found = _Found()
     for entry in _scan(folder):
-        status = entry.stat(follow_symlinks=False)
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
         if entry.name.startswith(TEMPORARY) and _is_stale(status):
             with suppress(FileNotFoundError):
                 os.unlink(entry.name, dir_fd=folder)

@@ -5,8 +5,7 @@ a note means, and how it is stored, is `sidecar.sessions.explanations`.
 """
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,22 +18,26 @@ from providers.api.ports import ChatRequest, ToolSpec
 BY_THE_RUN: Final = Source(type="run")
 """Who makes the calls that tools and middleware ask for."""
 
-_maker: ContextVar[Source] = ContextVar("agent_sidecar_call_maker", default=BY_THE_RUN)
+_provider: ContextVar[str | None] = ContextVar("agent_sidecar_calling_provider", default=None)
 
 
-@contextmanager
-def calls_made_by(source_id: str) -> Generator[None]:
-    """Clients that are given out inside make their calls for this provider."""
-    token = _maker.set(Source(type="provider", source_id=source_id))
-    try:
-        yield
-    finally:
-        _maker.reset(token)
+class CallsMadeBy:
+    """Clients that are given out inside make their calls for this provider. No generator: it is around every hook."""
+
+    def __init__(self, source_id: str) -> None:
+        self._source_id = source_id
+
+    def __enter__(self) -> None:
+        self._token = _provider.set(self._source_id)
+
+    def __exit__(self, *raised: object) -> None:
+        _provider.reset(self._token)
 
 
 def maker_now() -> Source:
     """For whom a client that is given out now makes its calls."""
-    return _maker.get()
+    source_id = _provider.get()
+    return BY_THE_RUN if source_id is None else Source(type="provider", source_id=source_id)
 
 
 @dataclass(frozen=True, slots=True)

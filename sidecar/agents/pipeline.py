@@ -20,7 +20,7 @@ from sidecar.errors import ProviderFailed, SidecarError, new_error_id
 from sidecar.telemetry import log_failure
 
 from .binding import BoundProvider
-from .explain import calls_made_by
+from .explain import CallsMadeBy
 from .metering import GrowingText
 from .onion import named
 from .plan import AgentPlan
@@ -135,7 +135,7 @@ class Pipeline:
 
     async def _tell_failure(self, bound: BoundProvider, error: Exception, partial_text: str) -> None:
         try:
-            with calls_made_by(bound.source_id):
+            with CallsMadeBy(bound.source_id):
                 await bound.provider.on_failure(
                     agent=self._agent,
                     session=self._session,
@@ -173,7 +173,7 @@ class Pipeline:
         try:
             state = self._session.state_of(bound.state_key)
             undo.remember_state()
-            with calls_made_by(bound.source_id):
+            with CallsMadeBy(bound.source_id):
                 await within(
                     bound.timeout_ms / 1000,
                     hook(agent=self._agent, session=self._session, context=context, state=state),

@@ -206,18 +206,21 @@ class Execution:
             if self._plan.per_service_call_history and not history.is_transcript:
                 per_call.append(bound)
                 left_out.add(bound.source_id)
+                if is_at_service and bound.loads_history:
+                    self._warn_not_loaded(bound)
             elif is_at_service and self._session.resends_history and bound.loads_history:
                 continue
             elif is_at_service and (bound.is_added or history.is_transcript):
                 left_out.add(bound.source_id)
             elif is_at_service and bound.loads_history:
                 self._pipeline.store_only(bound.source_id)
-                why = "the model's service keeps this conversation"
-                self._sink.warn(
-                    "historyNotLoaded", f"{bound.source_id!r} was not loaded: {why}", source_id=bound.source_id
-                )
+                self._warn_not_loaded(bound)
         self._pipeline.leave_out(left_out)
         return per_call, is_at_service
+
+    def _warn_not_loaded(self, bound: BoundProvider) -> None:
+        message = f"{bound.source_id!r} was not loaded: the model's service keeps this conversation"
+        self._sink.warn("historyNotLoaded", message, source_id=bound.source_id)
 
     def _is_at_service(self, client: ChatClient) -> bool:
         """Whether the model's service keeps the conversation of this run.

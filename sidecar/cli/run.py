@@ -38,7 +38,7 @@ def _execute(arguments: Arguments) -> int:
     screen: Screen = JsonLines() if arguments.json else TextScreen()
     result = asyncio.run(_run(arguments, prompt, screen))
     if result["stopReason"] == "inputRequired":
-        raise CommandError("the run waits for an approval, which this command cannot give; use a host that can")
+        raise CommandError("the run waits for an answer to a call, which this command cannot give; use a host that can")
     if result["stopReason"] == "timeout":
         raise CommandError(f"the run did not end within {arguments.timeout:g} s; give it more with --timeout")
     if result["status"] != "completed":

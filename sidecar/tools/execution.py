@@ -1,14 +1,15 @@
 """Calls a tool's function: async ones here, sync ones in threads. Whatever the function does, the loop goes on.
 
 Python cannot end a thread. A sync function whose time is over, or whose run was cancelled, is abandoned: its thread
-goes on by itself until it returns, and nobody hears of it. An async function that never awaits cannot be stopped.
+goes on by itself until it returns, and nobody hears of it. So is an async function that ignores its cancellation. One
+that never awaits cannot be stopped.
 """
 
 import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +18,9 @@ from providers.api.tool import FunctionTool, ToolError
 
 MAX_THREADS: Final = 256
 """Sync calls at one time, the abandoned ones included."""
+
+ABANDON_AFTER_S: Final = 0.5
+"""An async function that ignores its cancellation is given up after this."""
 
 _free_threads: Final = threading.BoundedSemaphore(MAX_THREADS)
 
@@ -90,11 +94,34 @@ async def _result(tool: FunctionTool, given: dict[str, Any]) -> Any:
     if tool.function is None:
         raise ToolError(f"Tool {tool.name!r} is only declared; nothing here can call it.")
     if tool.is_async:
-        return await tool.function(**given)
+        return await _in_task(tool.function(**given))
     value, error = await _in_thread(tool.name, partial(tool.function, **given))
     if error is not None:
         raise error
-    return await value if inspect.isawaitable(value) else value
+    return await _in_task(value) if inspect.isawaitable(value) else value
+
+
+async def _in_task(call: Awaitable[Any]) -> Any:
+    """Await a call in a task of its own, which can be left behind."""
+    task = asyncio.create_task(_outcome(call))
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=ABANDON_AFTER_S)
+        raise
+    value, error = task.result()
+    if error is not None:
+        raise error
+    return value
+
+
+async def _outcome(call: Awaitable[Any]) -> "_Outcome":
+    """What came of a call; nothing that it raises gets out of its task, where it would end the loop."""
+    try:
+        return await call, None
+    except BaseException as error:
+        return None, error
 
 
 _Outcome = tuple[Any, BaseException | None]

@@ -1,6 +1,7 @@
 """Calls of tools' functions: whatever a function does, the loop, the other calls and the process go on."""
 
 import asyncio
+import contextlib
 import contextvars
 import subprocess
 import sys
@@ -48,12 +49,15 @@ def waiting(event: threading.Event, started: Callable[[], object] = lambda: None
     return tool(wait)
 
 
-async def test_an_async_function_runs_in_the_callers_task() -> None:
+async def test_an_async_function_runs_on_the_loop_with_the_callers_context_variables() -> None:
+    variable = contextvars.ContextVar[str]("variable")
+    variable.set("outer")
+
     @tool
     async def act(number: int) -> Any:
-        return number, asyncio.current_task()
+        return number, variable.get(), asyncio.get_running_loop()
 
-    assert await call(act, number="3") == (3, asyncio.current_task())
+    assert await call(act, number="3") == (3, "outer", asyncio.get_running_loop())
 
 
 async def test_a_sync_function_runs_in_a_daemon_thread_with_the_callers_context_variables() -> None:
@@ -279,3 +283,23 @@ except Exception as error:
 def test_a_hanging_tool_does_not_hold_up_the_end_of_the_process() -> None:
     ended = subprocess.run([sys.executable, "-c", HANGING_PROCESS], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ToolTimeout\n", "")
+
+
+async def test_an_async_function_that_ignores_its_cancellation_is_left_behind() -> None:
+    free = asyncio.Event()
+    ended = asyncio.Event()
+
+    @tool
+    async def stubborn() -> str:
+        """Stay."""
+        while not free.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await free.wait()
+        ended.set()
+        return "too late"
+
+    with pytest.raises(ToolTimeout):
+        await call(stubborn, timeout_s=0.01)
+
+    free.set()
+    await ended.wait()
