@@ -116,10 +116,14 @@ async def test_a_result_that_comes_in_the_moment_in_which_a_guard_fails_the_run_
     async def quick() -> str:
         return "quick"
 
+    ended = asyncio.Event()
+
     async def guard(context: Context, call_next: CallNext) -> None:
         if context.call_id == "c1":
+            await ended.wait()
             raise MiddlewareFailure("no")
         await call_next()
+        ended.set()
 
     plan = plan_of(tools=[quick], middleware=[function_middleware(guard)])
     run = AgentRun(FakeClient(asks(call("quick", "c1"), call("quick", "c2"))), plan=plan)
