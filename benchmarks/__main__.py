@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from . import agents, events, growth, memory, peers, round_trip, runs, startup
+from . import agents, events, growth, memory, memory_load, peers, round_trip, runs, startup
 from .report import Figure, show
 from .workspace import Workspace
 
@@ -26,6 +26,7 @@ BENCHMARKS: Final[dict[str, Callable[[Workspace], list[Figure]]]] = {
 ON_REQUEST: Final[dict[str, Callable[[Workspace], list[Figure]]]] = {
     "growth": growth.measure,
     "agents": agents.measure,
+    "memory-load": memory_load.measure,
     "peers": peers.measure,
 }
 """Run only where they are named: they take minutes, and the peers are installed at their first use."""
@@ -40,6 +41,7 @@ Run it from a checkout, with the interpreter of the environment where agent-side
     python -m benchmarks events     only that one
     python -m benchmarks growth     how cost grows with sessions, turns and sizes
     python -m benchmarks agents     an agent's run in process, beside agent-framework; installs that into a cache folder
+    python -m benchmarks memory-load  100,000 long-term memories of 1,000 users, searched
     python -m benchmarks peers      beside pygls, mcp, ACP and agent-framework; installs them into a cache folder
 
 Trust the ratios, not the absolute figures; on a busy machine trust neither.

@@ -13,6 +13,7 @@ _DESCRIPTION: Final = "_description.md"
 _MARKDOWN: Final = ".md"
 _OTHER: Final = "~"
 """How the names of descriptions begin whose file is no Markdown: no other name does."""
+_TOO_LONG: Final = f"a name has at most {MAX_NAME_BYTES} bytes"
 _FORBIDDEN: Final = frozenset('/\\:*?"<>|')
 _DEVICES: Final = frozenset(
     {"con", "prn", "aux", "nul", *(f"{device}{number}" for device in ("com", "lpt") for number in "0123456789¹²³")}
@@ -29,6 +30,8 @@ def checked_name(name: str) -> str:
     Raises:
         NameRefused: it is no plain file name on every system, or the memory's own.
     """
+    if len(name) > MAX_NAME_BYTES:
+        raise NameRefused(_TOO_LONG)
     name = unicodedata.normalize("NFC", name)
     if not name.strip():
         raise NameRefused("a file needs a name")
@@ -39,7 +42,7 @@ def checked_name(name: str) -> str:
     if name != name.strip() or name[0] in ".~" or name[-1] == ".":
         raise NameRefused("a name begins with no blank, . or ~, and ends with no blank or .")
     if len(name.encode()) > MAX_NAME_BYTES:
-        raise NameRefused(f"a name has at most {MAX_NAME_BYTES} bytes")
+        raise NameRefused(_TOO_LONG)
     if key_of(name).partition(".")[0].rstrip() in _DEVICES:
         raise NameRefused("some systems keep that name for a device")
     if is_hidden(name):
@@ -48,13 +51,13 @@ def checked_name(name: str) -> str:
 
 
 def key_of(name: str) -> str:
-    """What two names have in common that only differ in letter case, or in how a letter is drawn."""
-    return unicodedata.normalize("NFKC", name).casefold()
+    """What names have in common that differ in letter case only: on many disks they are one file."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file is the memory's own: the index, a description, or nothing that a model may name."""
-    key = key_of(name)
+    """Whether a file is the memory's own, or looks like it: the index, a description, what no model may name."""
+    key = unicodedata.normalize("NFKC", name).casefold()
     return key == INDEX or key.endswith(_DESCRIPTION) or name[:1] in (".", _OTHER)
 
 

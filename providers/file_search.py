@@ -32,7 +32,7 @@ class SearchError(Exception):
 
 
 async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEARCH_SECONDS) -> list[dict[str, Any]]:
-    """The lines in which a pattern is found, whatever their letter case; only `\\n` ends a line.
+    """The lines in which a pattern is found, whatever their letter case; only a newline ends a line.
 
     Args:
         pattern: In Python's `re` syntax.
@@ -40,8 +40,8 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
         seconds: After which it is stopped.
 
     Returns:
-        For each text with a match `{file_name, snippet, matching_lines: [{line_number, line}]}`, in the order given;
-        what is too much is left out.
+        For each text with a match `{file_name, snippet, matching_lines: [{line_number, line}]}`, in the order given.
+        Where there is more than an answer holds, the last one has a `note` that says so.
 
     Raises:
         SearchError: the pattern is too long or wrong, or the search took too long or too much memory.
@@ -50,8 +50,6 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
         raise SearchError("the pattern is empty")
     if len(pattern) > MAX_PATTERN:
         raise SearchError(f"the pattern has {len(pattern)} characters, and may have {MAX_PATTERN}")
-    if not texts:
-        texts = {"": ""}  # a wrong pattern is told, whatever there is to search
     wanted = {
         "pattern": pattern,
         "files": list(texts.items()),
@@ -70,7 +68,7 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
         ) from None
     if "error" in answer:
         raise SearchError(f"the pattern is wrong: {answer['error']}")
-    return [found for found in answer["found"] if found["file_name"]]
+    return answer["found"]
 
 
 async def _answer(wanted: bytes) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 It runs by itself (`python -I -S`), because nothing else can stop a regular expression that backtracks for ever.
 stdin: {"pattern", "files": [[name, text], …], "seconds", "bytes", "radius", "lines", "chars"}.
-stdout: {"found": [{"file_name", "snippet", "matching_lines": […]}, …], "cut": bool}, or {"error": text}.
+stdout: {"found": [{"file_name", "snippet", "matching_lines": […], "note"?}, …]}, or {"error": text}.
 """
 
 import json
@@ -40,28 +40,23 @@ def _limit(seconds: int, size: int) -> None:
 
 def _searched(pattern: re.Pattern[str], wanted: dict[str, Any]) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
-    left: int = wanted["lines"]
+    most: int = wanted["lines"]
+    count = 0
     for name, text in wanted["files"]:
         lines: list[dict[str, Any]] = []
-        snippet = ""
         for number, line in enumerate(text.split("\n"), 1):
             match = pattern.search(line)
             if match is None:
                 continue
-            if left == 0:
-                return {"found": [*found, _entry(name, snippet, lines)] if lines else found, "cut": True}
+            if count == most:
+                found[-1]["note"] = f"there are more than {most} lines; the rest is not shown"
+                return {"found": found}
             if not lines:
-                snippet = line[max(0, match.start() - wanted["radius"]) : match.end() + wanted["radius"]]
-                snippet = snippet[: wanted["chars"]]
+                around = line[max(0, match.start() - wanted["radius"]) : match.end() + wanted["radius"]]
+                found.append({"file_name": name, "snippet": _shown(around, wanted["chars"]), "matching_lines": lines})
             lines.append({"line_number": number, "line": _shown(line, wanted["chars"])})
-            left -= 1
-        if lines:
-            found.append(_entry(name, snippet, lines))
-    return {"found": found, "cut": False}
-
-
-def _entry(name: str, snippet: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"file_name": name, "snippet": snippet, "matching_lines": lines}
+            count += 1
+    return {"found": found}
 
 
 def _shown(line: str, most: int) -> str:

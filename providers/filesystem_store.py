@@ -89,6 +89,8 @@ class FilesystemStore:
     async def turn(self, folder: str) -> AsyncGenerator[None]:
         """Keep others from the folder's turn, in this process and in any other. The folder is made.
 
+        What a process that died has left unfinished there is removed, and so is what is written without a turn.
+
         Raises:
             StoreError: it is held for too long, or the folder cannot be used.
         """
@@ -100,6 +102,7 @@ class FilesystemStore:
                 if time.monotonic() >= limit:
                     raise StoreError("its folder is in use; try again")
                 await asyncio.sleep(_LOCK_PAUSE)  # here, not in a thread: whoever has the turn needs one
+            await _to_its_end(partial(_clean, held[0]))
             yield
         finally:
             for descriptor in held:
@@ -225,6 +228,15 @@ def _refuse_links(status: os.stat_result, name: str) -> None:
         raise UnsafePlace(f"{name} has more than one name on the disk")
 
 
+def _clean(folder: int) -> None:
+    """Remove files that nobody finishes any more. The folder's turn is ours."""
+    with _told():
+        for entry in _scan(folder):
+            if entry.name.startswith(TEMPORARY):
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.name, dir_fd=folder)
+
+
 @dataclass(slots=True)
 class _Found:
     entries: int = 0
@@ -282,9 +294,7 @@ def _listed(folder: int) -> Sequence[FileEntry]:
 def _put(folder: int, name: str, data: bytes, *, overwrite: bool) -> bool:
     """Write a file beside its place, and put it there; whether it was put there."""
     temporary = TEMPORARY + secrets.token_hex(8)
-    file = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
-    )
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         with os.fdopen(file, "wb") as stream:
             stream.write(data)

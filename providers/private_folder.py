@@ -60,7 +60,7 @@ def subfolder(folder: int, steps: Sequence[str], *, make: bool = True) -> Genera
 
     Args:
         folder: The descriptor of the folder that the steps start from; it stays open.
-        steps: The names of the folders in between and of the folder itself; messages name no more than these.
+        steps: The names of the folders in between and of the folder itself; messages name none of them.
         make: Make what is missing, for us alone.
 
     Raises:
@@ -68,13 +68,14 @@ def subfolder(folder: int, steps: Sequence[str], *, make: bool = True) -> Genera
         FileNotFoundError: a step is not there, and is not to be made.
         OSError: a step cannot be made or opened.
     """
+    place = Path("its folder")
     here = os.dup(folder)
     try:
         for step in steps:
-            inner = _enter(here, step, Path(step), make=make)
+            inner = _enter(here, step, place, make=make)
             os.close(here)
             here = inner
-            refuse_foreign(os.fstat(here), Path(step))
+            refuse_foreign(os.fstat(here), place)
         yield here
     finally:
         os.close(here)

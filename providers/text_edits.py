@@ -39,7 +39,7 @@ def replaced(text: str, old: str, new: str, *, replace_all: bool) -> tuple[str, 
 
 
 def with_lines(text: str, edits: Sequence[LineEdit]) -> str:
-    """The text with other lines in it. Only `\\n` ends a line; one that is replaced keeps its end.
+    """The text with other lines in it. Only a newline ends a line; one that is replaced keeps its end.
 
     Raises:
         EditError: there are no edits, or one names no line, a line that another one names, or a line that is not as

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from sidecar.config.model import Config, LoggingConfig
 from sidecar.errors import ProtocolVersionUnsupported, SidecarError
 from sidecar.handlers.services import Documents, Pages, ServerFacts, Services
 from sidecar.handshake import Inherited, initialize_result
+from sidecar.models.embedders.configured import ConfiguredEmbedder
 from sidecar.models.registry import Models
 from sidecar.options import ServeOptions
 from sidecar.process import Process, Started
@@ -30,6 +32,7 @@ from sidecar.server.validation import validate
 from sidecar.sessions.admission import RunSetup
 from sidecar.sessions.ids import new_id, now
 from sidecar.sessions.manager import SessionManager
+from sidecar.sessions.memory_access import MemoryAccess
 from sidecar.sessions.outlet import Outlet
 from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.tickets import Tickets
@@ -178,6 +181,7 @@ def start_services(
         events,
         documents,
         instance_id,
+        secrets=secrets,
         opted_out=frozenset((block.opt_out_events or ()) if block else ()),
         max_queued=limits.max_queued_runs,
         page_bytes=min(config.limits.page_bytes, max_message_bytes // 2),
@@ -202,6 +206,7 @@ def build_services(
     documents: Documents,
     instance_id: str,
     *,
+    secrets: Mapping[str, str],
     opted_out: frozenset[str],
     max_queued: int,
     page_bytes: int,
@@ -234,6 +239,7 @@ def build_services(
         stores,
         workspaces,
         Outlet(merger.send, connection.congested, connection.drain, notify, opted_out),
+        MemoryAccess(stores, ConfiguredEmbedder(config, secrets)),
         cache_bytes=config.limits.history_cache_bytes,
     )
     return Services(

@@ -49,13 +49,15 @@ CASES: Final[dict[int, str]] = {
     44: "function middleware may answer in a tool's place, or end the loop",
     45: "a stream is stored once; a cancelled one tells failure hooks its text, and frees the session",
     46: "a value is read from the last assistant text only",
+    47: "files of one scope are shared by its sessions; without a scope each session has its own",
+    48: "a memory's files have flat names; its index and descriptions are hidden, and the index lists fifty at most",
     53: "facts about the user are learnt, asked for, kept, and never invented",
 }
 """Behaviours, by their number."""
 
 FAULTS: Final[frozenset[str]] = frozenset(
     {"BR-01", "BR-02", "BR-03", "BR-04", "BR-05", "BR-06", "BR-07", "BR-08", "BR-09", "BR-10", "BR-13", "BR-14",
-     "BR-15", "BR-16", "BR-18", "BR-23", "BR-25"}
+     "BR-15", "BR-16", "BR-18", "BR-22", "BR-23", "BR-25"}
 )  # fmt: skip
 """Reported faults, each for its whole kind."""
 

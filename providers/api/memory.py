@@ -36,7 +36,7 @@ class MemoryRecord:
     """One thing that was said or noted, as it is kept."""
 
     memory_id: str
-    """Given by whoever writes it; the same id again replaces the record."""
+    """Given by whoever writes it; the same id again, in the same scope, replaces the record."""
     collection: str
     scope: Scope
     text: str
@@ -63,6 +63,7 @@ class MemoryQuery:
     """Blank finds nothing."""
     limit: int = 3
     min_score: float | None = None
+    """From 0 to 1, what is first in every ranking. It cuts by rank and age: a first place is never too low."""
     recency_half_life_days: float | None = None
     """Counts a hit this old half; `None`: age does not count."""
     roles: Sequence[str] | None = None
@@ -79,9 +80,9 @@ class MemoryHit:
 
     record: MemoryRecord
     score: float
-    """Of one search; says nothing across searches."""
+    """At most 1. Of one search; says nothing across searches."""
     count: int = 1
-    """How many records say the same; the newest one stands for them."""
+    """How many of the records that were found say the same; the newest one stands for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,25 @@ class EmbedderError(Exception):
     """Texts could not be embedded. The text repeats nothing of an endpoint's answer."""
 
 
+class ScopeRefused(ValueError):
+    """A scope says nothing, or one of its keys is empty: it would mean everybody's, or nobody's."""
+
+
 class Memory(Protocol):
-    """Keeps and finds records. Writing is staged with a run (`SessionContext.remember`), and commits with it."""
+    """Keeps and finds records. Writing is staged with a run (`SessionContext.remember`), and commits with it.
+
+    Every method raises `ScopeRefused` for a scope that is empty, and `MemoryUnavailable` where it cannot be done now.
+    """
+
+    @property
+    def embedder(self) -> str | None:
+        """The name of the embedder whose vectors are searched; `None`: full text alone."""
+        ...
 
     async def search(self, query: MemoryQuery) -> Sequence[MemoryHit]:
         """The best hits, best first: full text and vectors together, or full text alone where there are no vectors.
 
-        Raises:
-            MemoryUnavailable: it cannot be read now.
+        What says the same is one hit. An assistant's replies are at most half of the hits while others match too.
         """
         ...
 
@@ -142,7 +154,7 @@ class Memory(Protocol):
 
 
 class MemoryUnavailable(Exception):
-    """The memory cannot be read now."""
+    """The memory cannot be read or written now, or needs a command that its text names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from protocol.base import StrictModel
+from protocol.base import JsonObject, StrictModel
 
 from .context import SessionContext
+from .memory import Memory
 from .ports import AgentView, HistoryStore
 from .session import Session, State
 
@@ -29,6 +30,8 @@ class Surroundings:
     """The session's working directory."""
     history: HistoryStore | None = None
     """The transcript store; `None` in a run without a session."""
+    memory: Memory | None = None
+    """Long-term memory; `None` where there is none."""
     state_key: str | None = None
     """Where the provider's own state stands in the session's; `None`: under its source id."""
 
@@ -50,6 +53,8 @@ class ContextProvider:
     """What a failure in `before_run` does to the run, unless the entry says otherwise."""
     position: ClassVar[Literal["before_input", "after_input"]] = "before_input"
     """Where its messages stand, unless the entry says otherwise."""
+    retrieves: ClassVar[bool] = False
+    """Whether its hooks search: then `limits.retrieval_timeout_ms` is their time, unless the entry says otherwise."""
 
     def __init__(
         self, source_id: str, config: ProviderConfig | None = None, surroundings: Surroundings | None = None
@@ -57,6 +62,8 @@ class ContextProvider:
         self.source_id = source_id
         self.config = config if config is not None else self.config_type()
         self.surroundings = surroundings or Surroundings()
+        self.settled: JsonObject | None = None
+        """What `settle` has said of this session; `None` before it was asked."""
 
     @property
     def state_key(self) -> str:
@@ -99,6 +106,26 @@ class ContextProvider:
             store_request_sources=store_request_sources,
             store_response_sources=store_response_sources,
         )
+
+    def settle(self, session: Session, agent: str, earlier: JsonObject | None = None) -> JsonObject:
+        """What this provider decides once, from a session's beginning: whose memory it uses, for example.
+
+        It is kept in the session's record, where no patch, tool or middleware can change it.
+
+        Args:
+            session: As it begins; nothing may be written to it.
+            agent: The agent's name.
+            earlier: What was settled for the session that this one is a fork of.
+
+        Raises:
+            ProviderError: the session lacks something: it is not made.
+        """
+        return {}
+
+    @property
+    def detail(self) -> str | None:
+        """What a host should know of how well it can work here; `None`: all is well."""
+        return None
 
     def takes_part(self, phase: Phase) -> bool:
         """Whether it has such a hook. One that has not is not called, and costs nothing."""

@@ -86,10 +86,11 @@ def make_plan(
     """
     spec = agent.spec
     entries = merge_entries(spec.context_providers or (), settings.context_providers)
-    bound = [bind(entry, surroundings, limits.provider_timeout_ms, parts.providers) for entry in entries]
+    times = (limits.provider_timeout_ms, limits.retrieval_timeout_ms)
+    bound = [bind(entry, surroundings, *times, parts.providers) for entry in entries]
     if with_history and not any(provider.loads_history for provider in bound):
         history = ProviderEntry(type="history")
-        bound.insert(0, bind(history, surroundings, limits.provider_timeout_ms, {}, is_added=True))
+        bound.insert(0, bind(history, surroundings, *times, {}, is_added=True))
     refuse_clashes(bound)
     if parts.implementation is not None and spec.per_service_call_history:
         raise ConfigInvalid(

@@ -11,6 +11,7 @@ from providers.api.agent import AgentRequest, CustomAgent
 from providers.api.context import Instruction, OfferedTool, Response, SessionContext
 from providers.api.history import HistoryProvider
 from providers.api.invocation import ToolChanges
+from providers.api.memory import MemoryRecord
 from providers.api.middleware import AgentContext
 from providers.api.ports import ChatClient, ChatRequest
 from providers.api.run_context import RunContext, enter_run
@@ -91,6 +92,11 @@ class Execution:
         if client is None:
             raise RuntimeError("the run has no model yet")
         return MeteredClient(client, self.progress.meter, maker)
+
+    @property
+    def memories(self) -> Sequence[MemoryRecord]:
+        """What providers want remembered of this run."""
+        return self._context.memories
 
     async def run(self) -> None:
         """Do the run; what came of it stands in `progress`.
@@ -255,6 +261,10 @@ class Execution:
     def _own_run(
         self, agent: CustomAgent, run: RunContext, client: ChatClient, conversation: RunConversation
     ) -> CustomRun:
+        added = [item.kind for item in self._context.middleware]
+        if any(kind != "agent" for kind in (*(bound.kind for bound in self._middleware), *added)):
+            why = "an agent with an implementation makes its own calls: chat and function middleware is left out"
+            self._sink.warn("middlewareNotUsed", why)
         request = AgentRequest(
             run=run,
             messages=(),

@@ -1,7 +1,8 @@
-"""`setup embedded`: brings the embedded model and its runtime into this environment, and shows how far it is."""
+"""`setup`: brings the embedded model, or an embedder, into this environment, and shows how far it is."""
 
 import argparse
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from .command import Arguments, Command
@@ -12,20 +13,36 @@ if TYPE_CHECKING:
 
     from sidecar.models.setup import Progress
 
+    Install = Callable[[Callable[[Progress], None]], Awaitable[object]]
+
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("embedded",), help="embedded: the small model that needs no service")
+    parser.add_argument(
+        "what",
+        choices=("embedded", "embeddings"),
+        help="embedded: the small model that needs no service; embeddings: what finds memory by its meaning",
+    )
 
 
-def _execute(_: Arguments) -> int:
+def _execute(arguments: Arguments) -> int:
+    out = stdout()
+    install = _installation(arguments.what)
+    asyncio.run(_install_with_lines(install, out) if out.console is None else _install_with_bar(install, out.console))
+    return 0
+
+
+def _installation(what: str) -> "Install":
+    if what == "embeddings":
+        from sidecar.models.embedders.setup import install_embeddings
+
+        return install_embeddings
     from sidecar.models.setup import install_embedded
 
-    out = stdout()
-    if out.console is None:
-        asyncio.run(install_embedded(_Lines(out)))
-    else:
-        asyncio.run(_install_with_bar(out.console))
-    return 0
+    return install_embedded
+
+
+async def _install_with_lines(install: "Install", out: Output) -> None:
+    await install(_Lines(out))
 
 
 class _Lines:
@@ -41,13 +58,11 @@ class _Lines:
             self._out.line(progress.message)
 
 
-async def _install_with_bar(console: "Console") -> None:
+async def _install_with_bar(install: "Install", console: "Console") -> None:
     """A line that tells the installer's last word, with a bar where the share of a download is known."""
     from rich.markup import escape
     from rich.progress import BarColumn, SpinnerColumn, TextColumn
     from rich.progress import Progress as Bar
-
-    from sidecar.models.setup import install_embedded
 
     with Bar(SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), console=console) as bar:
         task = bar.add_task("", total=None)
@@ -61,7 +76,7 @@ async def _install_with_bar(console: "Console") -> None:
                 completed=fraction or 0.0,
             )
 
-        await install_embedded(report)
+        await install(report)
 
 
-COMMAND = Command("setup", "install the embedded model", _configure, _execute)
+COMMAND = Command("setup", "install the embedded model, or an embedder", _configure, _execute)

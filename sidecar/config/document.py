@@ -164,7 +164,7 @@ def _bounds(node: JsonObject) -> Iterator[str]:
 def _is_unavailable(place: str, key: str) -> bool:
     """Whether the key as such is refused; where only some values are, the types say so in other ways."""
     here = tuple("*" if part == "NAME" else part for part in [*place.split("."), key] if part)
-    return any(row.path == here and row.matters is bool for row in UNAVAILABLE)
+    return any(row.path == here for row in UNAVAILABLE)
 
 
 def _cell(text: str) -> str:

@@ -46,10 +46,11 @@ class StoreConfig(StrictModel):
 
 
 class EmbeddingsConfig(StrictModel):
-    """What turns text into vectors."""
+    """What turns text into vectors, by which memory is found besides its words. Without: by its words alone."""
 
     embedder: Annotated[str, Field(pattern=_EMBEDDER)] = "auto"
-    """`auto`: the embedded one if it is installed, else none · `none` · `endpoint:model`."""
+    """`auto`: the embedded one if it is installed (`setup embeddings`), else none · `none` · `endpoint:model`, of an
+    endpoint of type `openai`."""
 
 
 class AgentConfig(AgentSpec):

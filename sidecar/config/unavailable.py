@@ -1,6 +1,6 @@
 """Keys of the configuration whose feature this build does not have. They are refused by name, never ignored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from protocol.base import Json
@@ -9,26 +9,19 @@ from .keypath import ABSENT, KeyPath, as_table, step
 
 
 class Unavailable(NamedTuple):
-    """A key, the feature that it needs, and which of its values would make a difference."""
+    """A key, and the feature that it needs. Values that are false or empty make no difference."""
 
     path: KeyPath
     """`*` stands for any key of a table."""
     feature: str
-    matters: Callable[[Json], bool] = bool
-
-
-def _names_an_embedder(value: Json) -> bool:
-    return isinstance(value, str) and ":" in value
 
 
 UNAVAILABLE: Final = (
-    Unavailable(("embeddings", "embedder"), "embeddings", _names_an_embedder),
     Unavailable(("mcp_servers",), "mcp"),
     Unavailable(("telemetry", "enabled"), "telemetry"),
     Unavailable(("agents", "*", "harness"), "harness"),
     Unavailable(("agents", "*", "approvals"), "approvals"),
     Unavailable(("agents", "*", "compaction"), "compaction"),
-    Unavailable(("limits", "retrieval_timeout_ms"), "retrieval"),
 )
 """A feature that arrives takes its rows out of here."""
 
@@ -37,7 +30,7 @@ def unavailable_keys(data: Json) -> Iterator[tuple[KeyPath, str]]:
     """The keys of raw configuration that ask for what this build lacks, each with the feature's name."""
     for row in UNAVAILABLE:
         for path, value in _matches(data, row.path, ()):
-            if row.matters(value):
+            if value:
                 yield path, row.feature
 
 

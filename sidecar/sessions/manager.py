@@ -15,6 +15,7 @@ from sidecar.telemetry import LOGGER
 
 from .envelopes import put_message
 from .event_log import is_lost
+from .memory_access import MemoryAccess
 from .open_session import OpenSession, initial_state
 from .opening import Opener, read_snapshot
 from .outlet import Outlet
@@ -36,14 +37,17 @@ class Opened:
 class SessionManager:
     """Every session that is open in this process, and the way to those that are stored."""
 
-    def __init__(self, stores: StoreAccess, workspaces: Workspaces, outlet: Outlet, *, cache_bytes: int) -> None:
+    def __init__(
+        self, stores: StoreAccess, workspaces: Workspaces, outlet: Outlet, memory: MemoryAccess, *, cache_bytes: int
+    ) -> None:
         self.stores = stores
+        self.memory = memory
         self.workspaces = workspaces
         self.outlet = outlet
         self.default_cwd: str | None = None
         """Where a session works that names no folder."""
         self._open: dict[str, OpenSession] = {}
-        self._opener = Opener(workspaces, outlet, cache_bytes=cache_bytes)
+        self._opener = Opener(workspaces, outlet, memory, cache_bytes=cache_bytes)
 
     @property
     def open_sessions(self) -> list[OpenSession]:
@@ -96,6 +100,7 @@ class SessionManager:
             await self._refuse_namesake(params.session_id, store)
         prepared = await self._opener.prepare(record, workspace, agent, store)
         state = initial_state(params.state or {}, prepared.plan)
+        prepared = self._opener.settle(prepared, state)
         lease = await self._opener.create(prepared, state, payload_hash)
         if params.session_id is not None:
             snapshot = await read_snapshot(store, record.session_id)
@@ -117,6 +122,7 @@ class SessionManager:
         store = self.stores.ephemeral if ephemeral else await self.stores.durable()
         prepared = await self._opener.prepare_recorded(record, store)
         state = initial_state(contents.state, prepared.plan)
+        prepared = self._opener.settle(prepared, state, contents.record.settled if parent is not None else None)
         puts = [put_message(message, message.run_id) for message in contents.messages]
         try:
             if session_id is not None:
@@ -226,6 +232,7 @@ class SessionManager:
                 await self._give_up(session)
             except SidecarError as error:
                 LOGGER.warning("session %s: %s", session.session_id, error.message)
+        await self.memory.aclose()
         await self.stores.close()
 
     async def drop_one_off(self, session_id: str) -> None:

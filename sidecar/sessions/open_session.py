@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
@@ -41,6 +41,7 @@ class OpenSession:
         state: dict[str, bytes],
         *,
         one_off: bool = False,
+        remembered: Callable[[], None] | None = None,
     ) -> None:
         self.record = record
         self.workspace = workspace
@@ -50,6 +51,8 @@ class OpenSession:
         self.log = log
         self.transcript = transcript
         self.one_off = one_off
+        self.remembered = remembered
+        """Called when something of it has become long-term memory; `None`: nothing does, as it is to leave nothing."""
         self.stats: dict[str, HookStats] = {}
         self.lifetimes = ProviderLifetimes()
         self.slot = RunSlot()
@@ -129,7 +132,8 @@ class OpenSession:
     def provider_statuses(self) -> tuple[ProviderStatus, ...]:
         """Whether its providers can work."""
         return tuple(
-            ProviderStatus(source_id=bound.source_id, type=bound.type, status="ready") for bound in self.plan.providers
+            ProviderStatus(source_id=bound.source_id, type=bound.type, status="ready", detail=bound.provider.detail)
+            for bound in self.plan.providers
         )
 
     def config_options(self, models: Sequence[str]) -> tuple[ConfigOption, ...]:

@@ -1,11 +1,15 @@
 """Makes open sessions of what is configured and what is stored. It keeps none of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic_core import from_json
 
 from protocol.agents import AgentSpec
+from protocol.base import JsonObject
 from protocol.sessions import CreateSessionParams, Recovered
 from providers.api.provider import Surroundings
+from providers.api.session import Session
 from sidecar.agents.catalog import ResolvedAgent
 from sidecar.agents.part_lookup import look_up
 from sidecar.agents.plan import AgentPlan, SessionSettings, make_plan
@@ -15,10 +19,12 @@ from sidecar.stores.base import Exists, Lease, PutMessage, PutState, SessionStor
 
 from .event_log import EventLog
 from .ids import new_id
+from .memory_access import MemoryAccess
 from .open_session import OpenSession
 from .outlet import Outlet
 from .record import SessionRecord, new_record, read_record
 from .recovery import repair
+from .settling import settle
 from .storage_errors import storage_error
 from .transcript import Transcript
 
@@ -37,8 +43,9 @@ class Prepared:
 class Opener:
     """The way from a record to a session that runs can work on."""
 
-    def __init__(self, workspaces: Workspaces, outlet: Outlet, *, cache_bytes: int) -> None:
+    def __init__(self, workspaces: Workspaces, outlet: Outlet, memory: MemoryAccess, *, cache_bytes: int) -> None:
         self._workspaces = workspaces
+        self._memory = memory
         self._outlet = outlet
         self._cache_bytes = cache_bytes
 
@@ -62,6 +69,24 @@ class Opener:
         """
         workspace = await self._workspaces.of(record.cwd)
         return await self.prepare(record, workspace, workspace.catalog.resolve(record.agent_wanted), store)
+
+    def settle(
+        self, prepared: Prepared, state: dict[str, bytes], earlier: Mapping[str, JsonObject] | None = None
+    ) -> Prepared:
+        """Let the providers decide what they decide once; what was decided before counts.
+
+        Args:
+            prepared: The session.
+            state: Its state.
+            earlier: What was decided in the session that this one is a fork of.
+
+        Raises:
+            ConfigInvalid: the session lacks something that a provider needs.
+        """
+        record = prepared.record
+        session = Session(record.session_id, state={key: from_json(value) for key, value in state.items()})
+        settled = settle(prepared.plan, session, record.settled, earlier)
+        return replace(prepared, record=record.model_copy(update={"settled": settled}))
 
     async def create(
         self,
@@ -98,13 +123,13 @@ class Opener:
         plan = make_plan(
             agent,
             SessionSettings(),
-            Surroundings(cwd=record.cwd),
+            Surroundings(cwd=record.cwd, memory=await self._memory.ready()),
             limits=workspace.limits,
             with_history=False,
             parts=await look_up(workspace, agent),
         )
         transcript = Transcript(store, record.session_id, self._cache_bytes)
-        prepared = Prepared(record, workspace, plan, store, transcript)
+        prepared = self.settle(Prepared(record, workspace, plan, store, transcript), {})
         return self.open(prepared, await self.create(prepared, {}, None), {}, one_off=True)
 
     async def stored(
@@ -122,7 +147,8 @@ class Opener:
         """
         try:
             snapshot = await store.load(lease.session)
-            session = self.open(await self.prepare_recorded(read_record(snapshot), store), lease, snapshot.state)
+            prepared = await self.prepare_recorded(read_record(snapshot), store)
+            session = self.open(self.settle(prepared, snapshot.state), lease, snapshot.state)
             admit(session)
             return session, await repair(store, session.log, snapshot)
         except StoreError as error:
@@ -133,7 +159,15 @@ class Opener:
         record, store = prepared.record, prepared.store
         log = EventLog(store, lease, record.epoch, self._outlet)
         return OpenSession(
-            record, prepared.workspace, prepared.plan, store, log, prepared.transcript, state, one_off=one_off
+            record,
+            prepared.workspace,
+            prepared.plan,
+            store,
+            log,
+            prepared.transcript,
+            state,
+            one_off=one_off,
+            remembered=self._memory.written if self._memory.keeps(store) else None,
         )
 
     async def take_up(self, session: OpenSession) -> None:
@@ -147,8 +181,10 @@ class Opener:
         if workspace is session.workspace:
             return
         plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, session.transcript)
+        settled = settle(plan, session.working_session(), record.settled)
         if session.slot.holder is None:
             session.workspace, session.plan = workspace, plan
+            session.record = session.record.model_copy(update={"settled": settled})
 
     async def _plan(
         self, workspace: Workspace, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript
@@ -156,7 +192,7 @@ class Opener:
         return make_plan(
             agent,
             SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
-            Surroundings(cwd=record.cwd, history=transcript),
+            Surroundings(cwd=record.cwd, history=transcript, memory=await self._memory.ready()),
             limits=workspace.limits,
             parts=await look_up(workspace, agent, record.context_providers),
         )

@@ -1,6 +1,6 @@
 """What is stored of a session besides messages, state and events, and what is stored of a run."""
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from protocol.agents import AgentSpec, ProviderEntry
 from protocol.base import JsonObject, WireModel
@@ -24,6 +24,8 @@ class SessionRecord(WireModel):
     reasoning_effort: str | None = None
     instructions: str | None = None
     context_providers: tuple[ProviderEntry, ...] = ()
+    settled: dict[str, JsonObject] = Field(default_factory=dict)
+    """By source id: what a provider has decided for good when the session began, whose memory it uses for example."""
     title: str | None = None
     cwd: str | None = None
     created_at: str
@@ -132,6 +134,7 @@ def copied_record(source: SessionRecord, session_id: str | None, parent: str | N
             "revision": 0,
             "epoch": new_id("ep"),
             "run_starts": (),
+            "settled": {},
             "service_session_id": None,
             "resends_history": source.service_session_id is not None or source.resends_history,
         }

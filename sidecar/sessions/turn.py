@@ -17,7 +17,9 @@ from sidecar.agents.runner import Execution
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
+from sidecar.memory.records import write_of
 from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
+from sidecar.stores.memory_rows import MemoryWrite
 from sidecar.telemetry import log_failure
 
 from .child_runs import ChildRuns, Delegator
@@ -332,18 +334,23 @@ class Turn:
             return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), record.put()]
 
         session.record = record
-        await self._store_end(drafts, puts, end)
+        memory = [] if dropped or session.remembered is None else [*map(write_of, self._execution.memories)]
+        await self._store_end(drafts, puts, memory, end)
         session.committed(changes)
         if not dropped:
             session.transcript.extend((*self._input, *progress.transcript, *late))
         return run
 
-    async def _store_end(self, drafts: list[Draft], puts: Callable[[int], list[Put]], end: End) -> None:
+    async def _store_end(
+        self, drafts: list[Draft], puts: Callable[[int], list[Put]], memory: list[MemoryWrite], end: End
+    ) -> None:
         log = self._session.log
         try:
             if self._session.lost:
                 raise OwnershipLost(self._session.session_id)
-            await asyncio.shield(log.append(drafts, puts, run_id=self.run_id))
+            await asyncio.shield(log.append(drafts, puts, memory=memory, run_id=self.run_id))
+            if memory and self._session.remembered is not None:
+                self._session.remembered()
         except (StoreError, OwnershipLost) as error:
             if isinstance(error, StoreError):
                 self._session.lost = self._session.lost or is_lost(error)

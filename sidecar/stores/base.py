@@ -12,6 +12,7 @@ a session can no longer write to it. Bodies are JSON in bytes: a store keeps the
     ├── Unknown       the connection broke around the commit: send the same unit again
     ├── Locked        another live process owns the session
     ├── Missing       no such session
+    ├── OtherModel    the vectors of a collection are another embedder's
     ├── Exists        the session exists, made with another key
     ├── Damaged       stored bytes do not read back; what could be saved is named
     └── Foreign       not a store of ours, or a newer version; it was left untouched
@@ -19,7 +20,12 @@ a session can no longer write to it. Bodies are JSON in bytes: a store keeps the
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from .memory_rows import MemoryWrite
+
+if TYPE_CHECKING:
+    from .memories import Memories
 
 T = TypeVar("T")
 
@@ -206,15 +212,6 @@ Put = PutMessage | HideRun | PutState | PutRun | PutCall | PutRequest | PutSessi
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryWrite:
-    """A write into long-term memory that commits with its unit."""
-
-    collection: str
-    key: str
-    body: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
 class Unit:
     """One session's change, all or nothing: a turn's start, a call's intent, a result, a decision, a turn's end."""
 
@@ -320,6 +317,11 @@ class SessionStore(Protocol):
     durable: bool
     """Whether what is written outlives the process."""
 
+    @property
+    def memories(self) -> "Memories":
+        """Long-term memory: what units have written into it."""
+        ...
+
     async def open(self, owner: Owner, *, migrate: bool = True) -> SchemaInfo:
         """Open the store for this process. A newer schema is refused (`Foreign`), untouched."""
         ...
@@ -392,8 +394,4 @@ class SessionStore(Protocol):
 
     async def delete(self, lease: Lease) -> None:
         """Remove a session and all that belongs to it, long-term memory excepted. Harmless if it is gone."""
-        ...
-
-    async def memory(self, collection: str, after: str = "", limit: int = 100) -> Page[MemoryWrite]:
-        """A page of what `Unit.memory` keeps in a collection, by key; `after` is the last key that was seen."""
         ...

@@ -1,6 +1,5 @@
 """The store that lives and dies with its process: for ephemeral sessions and tests. It shares nothing with others."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .base import (
@@ -11,7 +10,6 @@ from .base import (
     Fenced,
     HideRun,
     Lease,
-    MemoryWrite,
     Missing,
     Owner,
     Page,
@@ -34,6 +32,7 @@ from .base import (
     Unit,
 )
 from .paging import cut, decode_cursor, encode_cursor
+from .plain_memories import PlainMemories
 from .rules import MAX_UNIT_BYTES, REMEMBERED_UNITS, admit, check, check_first, referenced
 
 
@@ -93,20 +92,20 @@ class MemoryStore:
         self._max_unit_bytes = max_unit_bytes
         self._owner: Owner | None = None
         self._sessions: dict[str, _Session] = {}
-        self._memory: dict[str, dict[str, bytes]] = {}
+        self.memories = PlainMemories()
 
     async def open(self, owner: Owner, *, migrate: bool = True) -> SchemaInfo:
         """See `SessionStore.open`."""
         if self._owner is not None:
             raise Unavailable("the store is open already")
-        self._owner = owner
+        self._owner, self.memories.is_open = owner, True
         return SchemaInfo(1)
 
     async def close(self) -> None:
         """See `SessionStore.close`."""
         for session in self._sessions.values():
             session.owner = None
-        self._owner = None
+        self._owner, self.memories.is_open = None, False
 
     async def create(self, session: str, first: Unit, *, key: str | None = None) -> Lease:
         """See `SessionStore.create`."""
@@ -228,14 +227,6 @@ class MemoryStore:
         taken, more = cut(rows, limit, max_bytes, lambda row: len(row.body))
         return Page(taken, encode_cursor(taken[-1].updated_at, taken[-1].session) if more else None)
 
-    async def memory(self, collection: str, after: str = "", limit: int = 100) -> Page[MemoryWrite]:
-        """See `SessionStore.memory`."""
-        self._me()
-        entries: Iterable[tuple[str, bytes]] = sorted(self._memory.get(collection, {}).items())
-        rows = (MemoryWrite(collection, key, body) for key, body in entries if key > after)
-        taken, more = cut(rows, limit, ANY_SIZE, lambda _: 0)
-        return Page(taken, taken[-1].key if more else None)
-
     def _me(self) -> Owner:
         if self._owner is None:
             raise Unavailable("the store is not open")
@@ -274,7 +265,7 @@ class MemoryStore:
             found.first_seq = min(unit.prune_through, found.seq) + 1
             found.events = [event for event in found.events if event.seq >= found.first_seq]
         for write in unit.memory:
-            _set(self._memory.setdefault(write.collection, {}), write.key, write.body)
+            self.memories.put(write)
         found.units[unit.id] = found.seq
         if len(found.units) > REMEMBERED_UNITS:
             del found.units[next(iter(found.units))]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from .base import Fenced, PutMessage, PutSession, Refused, SeqConflict, Unit
+from .memory_rules import check_write
 
 MAX_UNIT_BYTES: Final = 256 << 20
 """The most that one unit may hold; more is `Refused`. Four messages of the largest size that the wire lets in."""
@@ -16,13 +17,15 @@ def check(unit: Unit, max_bytes: int = MAX_UNIT_BYTES) -> None:
     """Look at what can be seen without the store.
 
     Raises:
-        Refused: the unit is too large, or its id cannot be kept.
+        Refused: the unit is too large, its id cannot be kept, or it remembers what cannot be remembered.
         SeqConflict: its events are not numbered `expect_seq + 1 … n`.
     """
     if not unit.id or "\n" in unit.id:
         raise Refused("a unit's id is one line of text")
     if (size := unit_bytes(unit)) > max_bytes:
         raise Refused(f"the unit holds {size} bytes, the limit is {max_bytes}")
+    for write in unit.memory:
+        check_write(write)
     for expected, event in enumerate(unit.events, unit.expect_seq + 1):
         if event.seq != expected:
             raise SeqConflict(f"session {unit.session!r}: event {event.seq} stands where {expected} belongs")
@@ -71,7 +74,7 @@ def referenced(unit: Unit) -> set[str]:
 def unit_bytes(unit: Unit) -> int:
     """The size of a unit's bodies."""
     size = sum([len(event.data) for event in unit.events])
-    for put in (*unit.puts, *unit.memory):
+    for put in unit.puts:
         body = getattr(put, "body", None) or getattr(put, "value", None)
         size += len(body) if body else 0
-    return size
+    return size + sum([len(write.body) + len(write.text) + len(write.context) for write in unit.memory])

@@ -10,7 +10,6 @@ from . import ownership, sqlite_lists, sqlite_reads, sqlite_writes
 from .base import (
     ANY_SIZE,
     Lease,
-    MemoryWrite,
     Owner,
     Page,
     RunRecord,
@@ -27,6 +26,7 @@ from .base import (
 from .paging import decode_cursor
 from .rules import MAX_UNIT_BYTES, check, check_first
 from .sqlite_file import Database, Durability
+from .sqlite_memories import SqliteMemories
 from .sqlite_readers import Readers
 from .sqlite_writer import Writer
 
@@ -63,6 +63,7 @@ class SqliteStore:
         self._database = Database(path, durability, busy_seconds)
         self._max_unit_bytes = max_unit_bytes
         self._opened: _Opened | None = None
+        self.memories = SqliteMemories(self._database)
 
     async def open(self, owner: Owner, *, migrate: bool = True) -> SchemaInfo:
         """See `SessionStore.open`."""
@@ -75,7 +76,9 @@ class SqliteStore:
         except BaseException:
             await writer.stop()
             raise
-        self._opened = _Opened(owner, lock, writer, Readers(self._database))
+        readers = Readers(self._database)
+        self._opened = _Opened(owner, lock, writer, readers)
+        self.memories.attach(writer, readers)
         return info
 
     async def close(self) -> None:
@@ -83,6 +86,7 @@ class SqliteStore:
         opened, self._opened = self._opened, None
         if opened is None:
             return
+        self.memories.detach()
         try:
             # Where nothing can be written, it is the lock that frees the sessions.
             with contextlib.suppress(StoreError):
@@ -175,12 +179,6 @@ class SqliteStore:
         after = None if cursor is None else decode_cursor(cursor)
         return await self._require().readers.read(
             lambda connection: sqlite_lists.sessions(connection, query, after, limit, max_bytes, owner_of)
-        )
-
-    async def memory(self, collection: str, after: str = "", limit: int = 100) -> Page[MemoryWrite]:
-        """See `SessionStore.memory`."""
-        return await self._require().readers.read(
-            lambda connection: sqlite_lists.memory(connection, collection, after, limit)
         )
 
     def _require(self) -> _Opened:

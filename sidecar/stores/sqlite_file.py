@@ -79,6 +79,7 @@ class Database:
         try:
             connection.execute(_SYNCHRONOUS[self.durability])
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
@@ -101,6 +102,10 @@ class Database:
             Foreign, Unavailable, Damaged: as the names say.
             sqlite3.Error: from SQLite.
         """
+        try:
+            connection.execute("SELECT fts5_source_id()")
+        except sqlite3.OperationalError as error:
+            raise Unavailable("this Python's SQLite lacks FTS5, which memory needs; use another build of it") from error
         info = migrate(connection, allowed=allow_migration)
         self._use_wal(connection)
         return info

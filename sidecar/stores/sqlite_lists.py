@@ -1,9 +1,9 @@
-"""What is read across sessions: the list of them, and long-term memory. Functions of a reading connection."""
+"""What is read across sessions: the list of them. Functions of a reading connection."""
 
 import sqlite3
 from typing import Any, Final
 
-from .base import ANY_SIZE, Damaged, MemoryWrite, Page, SessionQuery, SessionRow
+from .base import Damaged, Page, SessionQuery, SessionRow
 from .paging import cut, encode_cursor
 from .sqlite_reads import OwnerOf
 from .sqlite_rows import seal
@@ -56,28 +56,8 @@ def sessions(
     return Page(taken, encode_cursor(taken[-1].updated_at, taken[-1].session) if more else None)
 
 
-def memory(connection: sqlite3.Connection, collection: str, after: str, limit: int) -> Page[MemoryWrite]:
-    """A page of a collection, by key.
-
-    Raises:
-        Damaged: an entry does not read back.
-    """
-    rows = connection.execute(
-        "SELECT key, body, seal FROM memory WHERE collection = ? AND key > ? ORDER BY key LIMIT ?",
-        (collection, after, max(limit, 1) + 1),
-    )
-    taken, more = cut((_entry(collection, *row) for row in rows), limit, ANY_SIZE, lambda _: 0)
-    return Page(taken, taken[-1].key if more else None)
-
-
 def _row(row: tuple[Any, ...], owner_of: OwnerOf) -> SessionRow:
     session, body, total, seq, updated_at, *owner, unfinished, waiting = row
     if seq is None or seal(body, session, updated_at) != total:
         raise Damaged(session, "its record does not match its checksum", {})
     return SessionRow(session, body, seq, updated_at, owner_of(*owner), bool(unfinished), bool(waiting))
-
-
-def _entry(collection: str, key: str, body: bytes, total: int) -> MemoryWrite:
-    if seal(body, collection, key) != total:
-        raise Damaged("", f"the memory {key!r} of {collection!r} does not match its checksum", {})
-    return MemoryWrite(collection, key, body)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from .base import (
     Event,
     HideRun,
-    MemoryWrite,
     Put,
     PutCall,
     PutMessage,
@@ -81,17 +80,6 @@ def put_row(connection: sqlite3.Connection, id_: int, session: str, put: Put, ne
         case _:
             raise Refused(f"a {type(put).__name__} like this cannot be stored")
     return 0
-
-
-def put_memory(connection: sqlite3.Connection, write: MemoryWrite) -> None:
-    """Write or drop one entry of long-term memory."""
-    if write.body is None:
-        connection.execute("DELETE FROM memory WHERE collection = ? AND key = ?", (write.collection, write.key))
-        return
-    connection.execute(
-        "INSERT OR REPLACE INTO memory (collection, key, body, seal) VALUES (?, ?, ?, ?)",
-        (write.collection, write.key, write.body, seal(write.body, write.collection, write.key)),
-    )
 
 
 def put_event_rows(connection: sqlite3.Connection, id_: int, events: Sequence[Event]) -> None:

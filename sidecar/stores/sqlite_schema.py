@@ -90,7 +90,42 @@ _SESSIONS: Final = Migration(
     ),
 )
 
-MIGRATIONS: Final = (_SESSIONS,)
+_MEMORIES: Final = Migration(
+    "memories",
+    (
+        "DROP TABLE memory",  # nothing has ever written it
+        """CREATE TABLE memory_collections (
+            collection TEXT PRIMARY KEY,
+            embedder TEXT, dimension INTEGER,
+            erased INTEGER NOT NULL DEFAULT 0,
+            vectors INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID""",
+        # An id is never used twice, so that a vector that comes late finds its own text or nothing.
+        """CREATE TABLE memories (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            collection TEXT NOT NULL, scope TEXT NOT NULL, memory_id TEXT NOT NULL,
+            application_id TEXT, agent_id TEXT, user_id TEXT, session_id TEXT,
+            at INTEGER NOT NULL, created_at TEXT NOT NULL,
+            role TEXT, said_in TEXT, words INTEGER NOT NULL,
+            text TEXT NOT NULL, context TEXT NOT NULL, body BLOB NOT NULL, seal INTEGER NOT NULL,
+            vector_number INTEGER, vector BLOB,
+            UNIQUE (collection, scope, memory_id)
+        )""",
+        "CREATE INDEX memories_by_application ON memories (collection, application_id, at)"
+        " WHERE application_id IS NOT NULL",
+        "CREATE INDEX memories_by_agent ON memories (collection, agent_id, at) WHERE agent_id IS NOT NULL",
+        "CREATE INDEX memories_by_user ON memories (collection, user_id, at) WHERE user_id IS NOT NULL",
+        "CREATE INDEX memories_by_session ON memories (collection, session_id, at) WHERE session_id IS NOT NULL",
+        "CREATE INDEX memories_pending ON memories (collection, id) WHERE vector_number IS NULL",
+        "CREATE INDEX memories_filled ON memories (collection, vector_number) WHERE vector_number IS NOT NULL",
+        # Marks belong to letters: without them most scripts of India would fall apart.
+        """CREATE VIRTUAL TABLE memory_words USING fts5 (
+            scope, text, context, tokenize = "porter unicode61 remove_diacritics 2 categories 'L* M* N* Co'"
+        )""",
+    ),
+)
+
+MIGRATIONS: Final = (_SESSIONS, _MEMORIES)
 VERSION: Final = len(MIGRATIONS)
 
 DELETE_SESSION: Final = (

@@ -7,7 +7,8 @@ from pathlib import Path
 from . import ownership
 from .base import Exists, Fenced, Lease, Locked, Missing, Owner, Refused, Unit
 from .rules import REMEMBERED_UNITS, admit, referenced
-from .sqlite_rows import put_event_rows, put_memory, put_row
+from .sqlite_memory_writes import put_memory
+from .sqlite_rows import put_event_rows, put_row
 from .sqlite_schema import DELETE_SESSION
 
 

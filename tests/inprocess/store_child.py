@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from providers.api.memory import Scope
 from sidecar.stores.base import Event, Owner, StoreError, Unit
 from sidecar.stores.sqlite import SqliteStore
+from tests.inprocess.memory_cases import said, texts
 from tests.inprocess.store_cases import TIME, first
 
 
@@ -41,6 +43,20 @@ async def do(store: SqliteStore, action: str, args: list[Any]) -> object:
         case "close", []:
             await store.close()
             return "closed"
+        case _:
+            return await do_memory(store, action, args)
+
+
+async def do_memory(store: SqliteStore, action: str, args: list[Any]) -> object:
+    match action, args:
+        case "remember", [session, epoch, seq, user, memory_id, text]:
+            write = said(memory_id, text, Scope(user_id=user))
+            events = [Event(seq + 1, "warning", TIME, b"{}")]
+            return await store.commit(Unit(os.urandom(8).hex(), session, epoch, seq, events, memory=[write]))
+        case "search", [user, text]:
+            return await texts(store, Scope(user_id=user), text)
+        case "forget", [user]:
+            return await store.memories.forget("memory", Scope(user_id=user), None)
         case _:
             raise ValueError(action)
 

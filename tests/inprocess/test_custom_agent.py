@@ -12,7 +12,7 @@ from protocol.agents import AgentSpec
 from protocol.messages import FunctionCallBlock, Message, TextBlock, text_message
 from providers.api.agent import AgentError, AgentRequest, CustomAgent
 from providers.api.context import Response
-from providers.api.middleware import AgentContext, CallNext
+from providers.api.middleware import AgentContext, CallNext, ChatContext, chat_middleware
 from providers.api.ports import ask
 from providers.api.provider import Surroundings
 from providers.api.run_context import current_run
@@ -231,6 +231,17 @@ async def test_run_middleware_stands_around_it() -> None:
     progress = (await agent(Given(lambda r: f"<{r.input_text}>"), middleware=[louder]).say("hi")).progress
 
     assert progress.text == "<HI\nALSO>"
+
+
+async def test_middleware_of_the_loop_s_own_calls_is_left_out_with_a_warning() -> None:
+    @chat_middleware
+    async def around(_context: ChatContext, _call_next: CallNext) -> None:
+        pytest.fail("there is no call of the loop's")
+
+    run = agent(Given("x"), middleware=[around])
+
+    assert texts((await run.say("hi")).progress.messages) == ["x"]
+    assert [kind for kind, *_ in run.sink.warnings] == ["middlewareNotUsed"]
 
 
 async def test_a_value_is_read_from_its_text() -> None:

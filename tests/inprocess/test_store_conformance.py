@@ -13,7 +13,6 @@ from sidecar.stores.base import (
     Fenced,
     HideRun,
     Lease,
-    MemoryWrite,
     Missing,
     PutCall,
     PutMessage,
@@ -61,7 +60,7 @@ async def test_a_unit_reads_back_whole(store: SessionStore) -> None:
         PutCall("c0", "r1", b"{}", open=False),
         PutRequest("q1", b'{"ask": 1}'),
     )
-    assert await store.commit(Unit("u1", "s", lease.epoch, 0, events, puts, [MemoryWrite("notes", "k", b"1")])) == 2
+    assert await store.commit(Unit("u1", "s", lease.epoch, 0, events, puts)) == 2
 
     snapshot = await store.load("s")
     assert (snapshot.body, snapshot.state) == (b'{"of": "s"}', {"mode": b'"plan"'})
@@ -74,7 +73,6 @@ async def test_a_unit_reads_back_whole(store: SessionStore) -> None:
     read = (await store.events("s", 0, 10, 1 << 20)).items
     assert [item.event for item in read] == events
     assert [item.message for item in read] == [None, b'"hello"']
-    assert (await store.memory("notes")).items == [MemoryWrite("notes", "k", b"1")]
 
 
 async def test_what_was_written_is_there_after_a_restart(place: Place, store: SessionStore) -> None:
@@ -360,17 +358,6 @@ async def test_a_malformed_cursor_is_a_value_error(store: SessionStore, cursor: 
         await store.list(SessionQuery(), cursor, 10)
 
 
-async def test_memory_commits_with_its_unit_and_is_paged(store: SessionStore) -> None:
-    lease = await store.create("s", first("s"))
-    await store.commit(unit("s", lease.epoch, 0, memory=[MemoryWrite("c", key, b"1") for key in "abc"]))
-    with pytest.raises(SeqConflict):
-        await store.commit(unit("s", lease.epoch, 0, memory=[MemoryWrite("c", "d", b"1")]))
-    await store.commit(unit("s", lease.epoch, 1, memory=[MemoryWrite("c", "b", None), MemoryWrite("d", "x", b"1")]))
-    page = await store.memory("c", limit=1)
-    assert ([entry.key for entry in page.items], page.next) == (["a"], "a")
-    assert [entry.key for entry in (await store.memory("c", after="a")).items] == ["c"]
-
-
 async def test_the_same_call_id_in_two_runs_is_two_calls(store: SessionStore) -> None:
     lease = await store.create("s", first("s"))
     calls = (PutCall("c", "r1", b"1", open=True), PutCall("c", "r2", b"2", open=True))
@@ -385,6 +372,6 @@ async def test_a_store_that_is_not_open_says_so(store: SessionStore) -> None:
         await store.open(new_owner())
     await store.close()
     await store.close()
-    for call in (store.load("s"), store.commit(unit("s", 1, 0)), store.release(lease), store.memory("c")):
+    for call in (store.load("s"), store.commit(unit("s", 1, 0)), store.release(lease)):
         with pytest.raises(Unavailable, match="not open"):
             await call

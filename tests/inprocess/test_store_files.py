@@ -95,7 +95,8 @@ def test_an_empty_file_becomes_a_private_store(path: Path) -> None:
 async def test_the_migrations_of_a_store_are_named_in_it(path: Path) -> None:
     await fill(path)
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT version, name FROM schema_migrations").fetchall() == [(1, "sessions")]
+    named = connection.execute("SELECT version, name FROM schema_migrations").fetchall()
+    assert named == [(1, "sessions"), (2, "memories")]
     connection.close()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from sidecar.stores.base import Fenced, Locked, SessionStore
 from sidecar.stores.sqlite import SqliteStore
+from sidecar.stores.sqlite_schema import VERSION
 
 from .store_cases import TIME, Child, all_seqs, end_all, first, new_owner, scaled, unit
 
@@ -37,7 +38,7 @@ def start(path: Path) -> Iterator[Callable[..., Child]]:
     def child(*, opened: bool = True, crash_at: str = "", since: str = TIME) -> Child:
         children.append(Child(path, crash_at, since))
         if opened:
-            assert children[-1].ask("open") == 1
+            assert children[-1].ask("open") == VERSION
         return children[-1]
 
     yield child
@@ -212,7 +213,7 @@ async def test_processes_that_create_the_store_at_once_all_open_it(start: Callab
     children = [start(opened=False) for _ in range(4)]
     for child in children:
         child.send("open")
-    assert [child.receive() for child in children] == [1] * 4
+    assert [child.receive() for child in children] == [VERSION] * 4
     assert [child.ask("create", f"s{n}") for n, child in enumerate(children)] == [1] * 4
 
 

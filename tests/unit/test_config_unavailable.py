@@ -22,13 +22,11 @@ def load_text(tmp_path: Path, text: str) -> None:
 
 
 ASKS = [
-    ('[embeddings]\nembedder = "openai:e"', 2, "embeddings.embedder", "embeddings"),
     ('[mcp_servers.files]\ncommand = "c"', 1, "mcp_servers", "mcp"),
     ("[telemetry]\nenabled = true", 2, "telemetry.enabled", "telemetry"),
     ("[agents.a]\nharness = { todo = false }", 2, "agents.a.harness", "harness"),
     ('[agents.a.approvals]\nmode = "live"', 1, "agents.a.approvals", "approvals"),
     ('[agents.a.compaction]\nstrategy = "context_window"', 1, "agents.a.compaction", "compaction"),
-    ("[limits]\nretrieval_timeout_ms = 1", 2, "limits.retrieval_timeout_ms", "retrieval"),
 ]
 
 
@@ -53,8 +51,6 @@ def test_the_same_keys_may_say_that_the_feature_is_not_wanted(tmp_path: Path) ->
         """
 plugins = []
 tools = []
-[embeddings]
-embedder = "none"
 [mcp_servers]
 [telemetry]
 enabled = false

@@ -1,0 +1,1 @@
+"""What turns text into vectors: the embedders that run here, the one over HTTP, and how they are found."""

@@ -1,0 +1,45 @@
+"""BM25 over one scope's records: how rare a word is counts within the scope, never across scopes. Pure.
+
+So a record's rank tells nothing of what others have said. How often a word stands in a record does not count: records
+are short.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+CONTEXT: Final = 0.5
+"""What a word in a record's neighbours counts, against one in its own text."""
+
+_K1: Final = 1.2
+_B: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Where one term stands."""
+
+    text: AbstractSet[int]
+    context: AbstractSet[int]
+
+
+def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> list[int]:
+    """The records that hold any of the terms, best first; of equals the newer ref.
+
+    Args:
+        lengths: Every record of the scope, and its length in words.
+        terms: Where each term stands; records outside the scope do not count.
+        limit: The most that are wanted.
+    """
+    mean = sum(lengths.values()) / len(lengths) or 1.0 if lengths else 1.0
+    scores: dict[int, float] = {}
+    for hits in terms:
+        found = (hits.text | hits.context) & lengths.keys()
+        rarity = math.log(1 + (len(lengths) - len(found) + 0.5) / (len(found) + 0.5))
+        for ref in found:
+            weight = (ref in hits.text) + CONTEXT * (ref in hits.context)
+            norm = _K1 * (1 - _B + _B * lengths[ref] / mean)
+            scores[ref] = scores.get(ref, 0.0) + rarity * weight * (_K1 + 1) / (weight + norm)
+    return sorted(scores, key=lambda ref: (-scores[ref], -ref))[:limit]

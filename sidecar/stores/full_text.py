@@ -1,0 +1,77 @@
+"""How text becomes words: what is put into a full-text index, and what is asked of it. Pure; it knows no store.
+
+Scripts that put no blanks between words (Chinese, Japanese, Korean, Thai…) are indexed by single characters and
+searched by pairs of neighbours. Nothing that a user writes is ever syntax: each term is quoted.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+MAX_TERMS: Final = 32
+"""The most terms of one query. Of more, the longest are taken: they say most."""
+
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\uac00-\ud7af"  # Hangul, kana, bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+_ACCENT: Final = re.compile("[\u0300-\u036f]")
+_CHARACTER: Final = re.compile(f"([{_UNSPACED}])")
+_RUN: Final = re.compile(f"[{_UNSPACED}]+")
+# Whatever else is no letter is left to the index's own tokenizer, which then sees a phrase.
+_BREAK: Final = re.compile(
+    "[\x00-\x2f:-@\\[-`{-\xa0\xa1-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2000-\u206f\u2190-\u2bff"
+    "\u3000-\u3004\u3008-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\ufe30-\ufe6f]+"
+)
+
+
+def folded(text: str) -> str:
+    """Text as it is compared: one spelling for each character, without case and accents."""
+    bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFC", bare)
+
+
+def separated(text: str) -> str:
+    """Text as it is indexed: characters of unspaced scripts stand alone."""
+    return _CHARACTER.sub(r" \1 ", folded(text))
+
+
+def terms(text: str) -> list[str]:
+    """The distinct terms of a text, in order: words, and pairs of neighbours (`"外 卖"`) of unspaced scripts."""
+    plain = folded(text)
+    pieces = _BREAK.split(plain)
+    if _RUN.search(plain) is not None:
+        pieces = [part for piece in pieces for part in _parts(piece)]
+    return [term for term in dict.fromkeys(pieces) if term.isalnum() or any(map(str.isalnum, term))]
+
+
+def query_terms(text: str) -> list[str]:
+    """The terms that a query is searched by, at most `MAX_TERMS`."""
+    found = terms(text)
+    return found if len(found) <= MAX_TERMS else sorted(found, key=len, reverse=True)[:MAX_TERMS]
+
+
+def quoted(term: str) -> str:
+    """A term as FTS5 takes it, whatever it holds."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def scope_word(collection: str, key: str, value: str) -> str:
+    """A word that stands for one key of a scope in the index. It narrows a search; the exact comparison follows."""
+    digest = hashlib.sha256("\0".join((collection, key, value)).encode("utf-8", "surrogatepass"))
+    return "s" + digest.hexdigest()[:20]
+
+
+def _parts(piece: str) -> Iterator[str]:
+    """What stands between runs of unspaced scripts, and the pairs of each run; a lone character is itself."""
+    end = 0
+    for run in _RUN.finditer(piece):
+        yield piece[end : run.start()]
+        characters = run.group()
+        yield from map(" ".join, pairwise(characters)) if len(characters) > 1 else characters
+        end = run.end()
+    yield piece[end:]
