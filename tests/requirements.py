@@ -51,7 +51,9 @@ CASES: Final[dict[int, str]] = {
     46: "a value is read from the last assistant text only",
     47: "files of one scope are shared by its sessions; without a scope each session has its own",
     48: "a memory's files have flat names; its index and descriptions are hidden, and the index lists fifty at most",
+    52: "a memory that cannot be searched or written costs no run",
     53: "facts about the user are learnt, asked for, kept, and never invented",
+    54: "the last messages of runs that succeeded stand before the query of a search",
 }
 """Behaviours, by their number."""
 

@@ -18,6 +18,7 @@ PAGES = (
     "tools.md",
     "middleware.md",
     "runtime-context.md",
+    "text-search.md",
     "coming-from-agent-framework.md",
 )
 SECTIONS = [
@@ -61,7 +62,8 @@ def _newcomer(tmp_path: Path) -> dict[str, str]:
     """The environment of somebody who has just installed it: no key, no data, no configuration."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "AGENT_SIDECAR_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    own = {name: str(tmp_path) for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    return {**kept, "PATH": path, **own}
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in PAGES)])

