@@ -37,11 +37,13 @@ ROWS: Final = {
     "max_turns": f"{RUNS}::test_the_model_is_called_as_often_as_configured_and_once_more_without_tools",
     "max_tool_calls": f"{RUNS}::test_calls_over_the_number_of_one_answer_get_an_error_result",
     "truncated_call_rounds": f"{RUNS}::test_truncated_calls_are_borne_as_often_as_configured",
+    "delegation_depth": "e2e/test_delegation.py::test_two_agents_may_call_each_other_down_to_the_limit",
     "tool_timeout_ms": "e2e/test_tool_limits.py::test_a_tool_has_its_time",
     "tool_result_bytes": "e2e/test_tool_limits.py::test_a_result_over_its_limit_is_cut_with_a_note",
     "middleware_timeout_ms": "e2e/test_tool_limits.py"
     "::test_middleware_has_a_time_of_its_own_and_the_tool_s_is_not_counted",
     "provider_timeout_ms": f"{RUNS}::test_a_hook_that_takes_longer_than_configured_fails_the_run",
+    "retrieval_timeout_ms": f"{RUNS}::test_a_hook_that_takes_longer_than_configured_fails_the_run",
     "page_default": f"{HERE}::test_pages_have_the_configured_lengths",
     "page_max": f"{HERE}::test_pages_have_the_configured_lengths",
     "history_cache_bytes": "inprocess/test_transcript.py::test_a_history_is_kept_up_to_its_limit_only",

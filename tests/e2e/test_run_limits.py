@@ -78,6 +78,7 @@ async def test_truncated_calls_are_borne_as_often_as_configured(
     assert failure.value.kind == "modelBadStream"
 
 
+HEAD = "class Slow(ContextProvider):\n    retrieves = {}\n"
 SLOW = """
 import asyncio
 from providers.api.provider import ContextProvider, ProviderConfig
@@ -97,12 +98,16 @@ config = {{ seconds = {seconds} }}
 """
 
 
-async def test_a_hook_that_takes_longer_than_configured_fails_the_run(start_host: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("limit", "retrieves"), [("provider_timeout_ms", False), ("retrieval_timeout_ms", True)])
+async def test_a_hook_that_takes_longer_than_configured_fails_the_run(
+    start_host: Start, tmp_path: Path, limit: str, retrieves: bool
+) -> None:
+    """Hooks that search have a shorter time of their own, and the other limit does not touch them."""
     (tmp_path / "plugins").mkdir()
-    (tmp_path / "plugins" / "slow.py").write_text(SLOW)
+    (tmp_path / "plugins" / "slow.py").write_text(SLOW.replace("class Slow(ContextProvider):", HEAD.format(retrieves)))
     agents = AGENTS.format(name="quick", seconds=0) + AGENTS.format(name="slow", seconds=60)
     config = tmp_path / "slow.toml"
-    config.write_text(f'plugins = ["plugins"]\n[limits]\nprovider_timeout_ms = 200\n{agents}')
+    config.write_text(f'plugins = ["plugins"]\n[limits]\n{limit} = 200\n{agents}')
     host: FakeHost = await start_host(args=("--config", str(config)))
     quick, slow = [await host.create_session(agent=name) for name in ("quick", "slow")]
 
