@@ -51,6 +51,9 @@ CASES: Final[dict[int, str]] = {
     46: "a value is read from the last assistant text only",
     47: "files of one scope are shared by its sessions; without a scope each session has its own",
     48: "a memory's files have flat names; its index and descriptions are hidden, and the index lists fifty at most",
+    49: "what a user said comes back in that user's next session, behind the input, and in nobody else's",
+    50: "memory on demand injects nothing and offers one tool with one required text",
+    51: "what providers and histories say is neither searched with nor kept, unless a filter says so",
     52: "a memory that cannot be searched or written costs no run",
     53: "facts about the user are learnt, asked for, kept, and never invented",
     54: "the last messages of runs that succeeded stand before the query of a search",
@@ -59,9 +62,11 @@ CASES: Final[dict[int, str]] = {
 
 FAULTS: Final[frozenset[str]] = frozenset(
     {"BR-01", "BR-02", "BR-03", "BR-04", "BR-05", "BR-06", "BR-07", "BR-08", "BR-09", "BR-10", "BR-13", "BR-14",
-     "BR-15", "BR-16", "BR-18", "BR-22", "BR-23", "BR-25"}
+     "BR-15", "BR-16", "BR-18", "BR-20", "BR-21", "BR-22", "BR-23", "BR-25"}
 )  # fmt: skip
 """Reported faults, each for its whole kind."""
 
-MATRIX: Final[frozenset[str]] = frozenset({"F1", "F2", "F5", "F7", "F8", "F11", "F12", "F15", "F16", "L1", "L5", "L7"})
+MATRIX: Final[frozenset[str]] = frozenset(
+    {"F1", "F2", "F5", "F6", "F7", "F8", "F11", "F12", "F15", "F16", "L1", "L5", "L7"}
+)
 """Rows of the reliability matrix that have their part in the suite."""

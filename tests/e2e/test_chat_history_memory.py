@@ -203,16 +203,19 @@ async def test_an_ephemeral_session_leaves_nothing_behind(start_host: Any, model
     assert all("Moritz" not in text for _, text in contents(model))
 
 
-async def test_the_newest_turns_can_always_be_shown(start_host: Any, model: FakeModel) -> None:
+@pytest.mark.parametrize("question", ["Hello!", "I ordered beef. Order something."])
+async def test_the_newest_turns_stand_last_in_order_and_whole_whatever_is_searched_for(
+    start_host: Any, model: FakeModel, question: str
+) -> None:
     host: FakeHost = await start_host(env=model.environment)
     for dish in ("bass", "tofu", "beef"):
         model.says(f"I ordered {dish}.")
         await (await session_of(host, "Alice")).run("Order something.")
     model.says("ok")
 
-    await (await session_of(host, "Alice", recent=2, maxResults=1)).run("Hello!")
+    await (await session_of(host, "Alice", recent=2, maxResults=1)).run(question)
 
     memory = contents(model)[-1][1]
-    assert "I ordered tofu." in memory
-    assert memory.index("I ordered tofu.") < memory.index("I ordered beef.")
-    assert "I ordered bass." not in memory
+    latest = [line.partition("] ")[2] for line in memory.partition("The latest, in order:\n")[2].splitlines()]
+    assert latest == ["Order something.", "I ordered tofu.", "Order something.", "I ordered beef."]
+    assert memory.count("I ordered beef.") == 1

@@ -130,23 +130,15 @@ LATER_FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("createSession", {"mcpServers": [{"name": "m", "command": "c"}]}),
     ("createSession", {"mode": "plan"}),
     ("createSession", {"additionalDirectories": ["/tmp"]}),
-    ("createSession", {"serviceSessionId": "x"}),
     ("createSession", {"contextProviders": [{"type": "todo"}]}),
     ("createSession", {"contextProviders": [{"type": "host", "sourceId": "mine"}]}),
-    ("createSession", {"contextProviders": [{"type": "instructions", "independent": True}]}),
     ("createSession", {"agent": {"tools": [TOOL]}}),
-    ("createSession", {"agent": {"middleware": [{"name": "m"}]}}),
     ("createSession", {"agent": {"harness": True}}),
     ("createSession", {"agent": {"compaction": {"strategy": "window"}}}),
     ("createSession", {"agent": {"approvals": {"mode": "live"}}}),
-    ("createSession", {"agent": {"perServiceCallHistory": True}}),
     ("resumeSession", {"sessionId": "s", "tools": [TOOL]}),
     ("resumeSession", {"sessionId": "s", "contextProviders": [{"type": "host", "sourceId": "mine"}]}),
     ("resumeSession", {"sessionId": "s", "mcpServers": [{"name": "m", "command": "c"}]}),
-    ("run", {"sessionId": "s", "input": "x", "middleware": [{"name": "m"}]}),
-    ("run", {"sessionId": "s", "input": "x", "functionInvocationKwargs": {"a": 1}}),
-    ("run", {"sessionId": "s", "input": "x", "options": {"store": True}}),
-    ("run", {"sessionId": "s", "input": "x", "options": {"toolChoice": "required"}}),
 ]
 
 

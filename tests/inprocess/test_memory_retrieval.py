@@ -19,9 +19,6 @@ from sidecar.stores.memory_rows import MemoryRow
 from .memory_cases import ALICE, BOB, MadeUpEmbedder, fill, remember, said
 from .store_cases import Place
 
-USER = {"role": "user"}
-REPLY = {"role": "assistant"}
-
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SessionStore]:
@@ -79,9 +76,9 @@ async def test_words_and_vectors_together_find_what_either_would_miss(store: Ses
 async def test_five_orders_that_say_the_same_are_one_memory_and_a_count(
     store: SessionStore, memory: StoredMemory
 ) -> None:
-    orders = [said(f"{n}", "Please help me order some takeaway food tonight", second=n, **USER) for n in range(4)]
-    orders.append(said("4", "please help me order some takeaway FOOD tonight!", second=4, **USER))
-    await remember(store, *orders, said("self", "About food: I cannot eat anything spicy", second=0, **USER))
+    orders = [said(f"{n}", "Please help me order some takeaway food tonight", second=n, role="user") for n in range(4)]
+    orders.append(said("4", "please help me order some takeaway FOOD tonight!", second=4, role="user"))
+    await remember(store, *orders, said("self", "About food: I cannot eat anything spicy", second=0, role="user"))
     hits = await memory.search(query("order takeaway food"))
     assert shown(hits) == [
         ("please help me order some takeaway FOOD tonight!", 5),
@@ -92,8 +89,10 @@ async def test_five_orders_that_say_the_same_are_one_memory_and_a_count(
 async def test_hundreds_of_repeats_do_not_crowd_out_what_was_said_once(
     store: SessionStore, memory: StoredMemory
 ) -> None:
-    await remember(store, *(said(f"{n}", "order takeaway food", second=n, **USER) for n in range(300)))
-    await remember(store, said("self", "takeaway must never contain nuts, I told you in the long talk we had", **USER))
+    await remember(store, *(said(f"{n}", "order takeaway food", second=n, role="user") for n in range(300)))
+    await remember(
+        store, said("self", "takeaway must never contain nuts, I told you in the long talk we had", role="user")
+    )
     assert shown(await memory.search(query("order takeaway food")))[1:] == [
         ("takeaway must never contain nuts, I told you in the long talk we had", 1)
     ]
@@ -112,12 +111,12 @@ async def test_hundreds_of_repeats_do_not_crowd_out_what_was_said_once(
 async def test_what_differs_in_a_number_or_a_negation_is_not_the_same(
     store: SessionStore, memory: StoredMemory, one: str, other: str
 ) -> None:
-    await remember(store, said("1", one, **USER), said("2", other, **USER))
+    await remember(store, said("1", one, role="user"), said("2", other, role="user"))
     assert [hit.count for hit in await memory.search(query(one))] == [1, 1]
 
 
 async def test_near_vectors_say_the_same(store: SessionStore) -> None:
-    await remember(store, said("1", "a b c d e f", **USER), said("2", "f e d c b a g h", second=1, **USER))
+    await remember(store, said("1", "a b c d e f", role="user"), said("2", "f e d c b a g h", second=1, role="user"))
     await store.memories.use_embedder("memory", "made-up", 32)
     waiting = await store.memories.pending("memory", 0, 9)
     (same,) = await MadeUpEmbedder().embed(["a"], role="passage")
@@ -127,9 +126,9 @@ async def test_near_vectors_say_the_same(store: SessionStore) -> None:
 
 
 async def test_replies_leave_room_for_what_the_user_has_said(store: SessionStore, memory: StoredMemory) -> None:
-    spicy = "mapo tofu, kung pao chicken, boiled fish"
-    replies = [said(f"r{n}", f"{dish} is a dish for you to order", **REPLY) for n, dish in enumerate(spicy.split(", "))]
-    await remember(store, *replies, said("1", "dish, but nothing hot", **USER), said("2", "a dish for me", **USER))
+    for n, dish in enumerate(("mapo tofu", "kung pao chicken", "boiled fish")):
+        await remember(store, said(f"r{n}", f"{dish} is a dish for you to order", role="assistant"))
+    await remember(store, said("1", "dish, but nothing hot", role="user"), said("2", "a dish for me", role="user"))
     hits = await memory.search(query("a dish for you to order"))
     assert sorted(hit.record.role or "" for hit in hits) == ["assistant", "user", "user"]
     scores = [hit.score for hit in hits]
@@ -137,15 +136,17 @@ async def test_replies_leave_room_for_what_the_user_has_said(store: SessionStore
 
 
 async def test_replies_fill_what_nothing_else_matches(store: SessionStore, memory: StoredMemory) -> None:
-    await remember(store, *(said(f"{n}", f"reply {word}", **REPLY) for n, word in enumerate("abcd")))
-    await remember(store, said("u", "unlike", **USER))
+    await remember(store, *(said(f"{n}", f"reply {word}", role="assistant") for n, word in enumerate("abcd")))
+    await remember(store, said("u", "unlike", role="user"))
     assert len(await memory.search(query("reply"))) == 3
     assert len(await memory.search(query("reply", roles=["assistant"], limit=4))) == 4
 
 
 async def test_hundreds_of_replies_do_not_hide_what_the_user_said(store: SessionStore, memory: StoredMemory) -> None:
-    await remember(store, *(said(f"{n}", f"spicy dish {n}", **REPLY) for n in range(200)))
-    await remember(store, said("u", "and in the end, after all of this, what I really cannot eat is spicy", **USER))
+    await remember(store, *(said(f"{n}", f"spicy dish {n}", role="assistant") for n in range(200)))
+    await remember(
+        store, said("u", "and in the end, after all of this, what I really cannot eat is spicy", role="user")
+    )
     assert "user" in [hit.record.role for hit in await memory.search(query("spicy dish"))]
 
 
@@ -164,9 +165,9 @@ async def test_the_newer_wins_where_age_counts(store: SessionStore, memory: Stor
 async def test_diversity_prefers_what_is_new_among_the_hits(store: SessionStore, memory: StoredMemory) -> None:
     await remember(
         store,
-        said("1", "noodles with beef", **USER),
-        said("2", "noodles with beef again", **USER),
-        said("3", "noodles make my sister and all of her friends happy", **USER),
+        said("1", "noodles with beef", role="user"),
+        said("2", "noodles with beef again", role="user"),
+        said("3", "noodles make my sister and all of her friends happy", role="user"),
     )
     assert [h.record.memory_id for h in await memory.search(query("noodles with beef", limit=2))] == ["1", "2"]
     diverse = await memory.search(query("noodles with beef", limit=2, diversity=0.6))

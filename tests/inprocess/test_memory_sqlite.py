@@ -1,5 +1,6 @@
 """Long-term memory in the SQLite store's file: its bytes, older files, crashes, other processes, large scopes."""
 
+import functools
 import os
 import signal
 import sqlite3
@@ -162,8 +163,7 @@ async def test_two_processes_see_what_the_other_has_written_and_erased(
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every scope with more than ten records counts as large."""
-    find = sqlite_search.find
-    monkeypatch.setattr(sqlite_search, "find", lambda *args: find(*args, large=10))
+    monkeypatch.setattr(sqlite_search, "find", functools.partial(sqlite_search.find, large=10))
 
 
 @pytest.mark.usefixtures("large")

@@ -1,4 +1,4 @@
-"""Vectors follow after the records: in batches, over restarts and failures, and anew for another model."""
+"""Vectors: what every store promises of them, and how they follow after the records, over restarts and failures."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,10 +7,25 @@ import pytest
 
 from providers.api.memory import EmbedderError
 from sidecar.memory.vector_filler import BATCH, VectorFiller
-from sidecar.stores.base import SessionStore
+from sidecar.stores.base import Refused, SessionStore
 from sidecar.stores.memories import OtherModel
+from sidecar.stores.memory_rows import QueryVector
 
-from .memory_cases import ALICE, MadeUpEmbedder, asked, by_vectors, of, remember, said
+from .memory_cases import (
+    ALICE,
+    BOB,
+    DIMENSION,
+    MadeUpEmbedder,
+    asked,
+    by_vectors,
+    by_words,
+    fill,
+    made_up,
+    of,
+    remember,
+    said,
+    vector,
+)
 from .store_cases import Place
 
 
@@ -24,6 +39,64 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 @pytest.fixture
 async def store(place: Place) -> SessionStore:
     return await place.open()
+
+
+async def test_the_nearest_are_found_in_order_and_in_scope(store: SessionStore) -> None:
+    await remember(store, *(said(f"{n}", f"t{n}") for n in range(4)), said("b", "bob's", BOB))
+    await store.memories.use_embedder("memory", "e", 2)
+    waiting = {one.text: one.ref for one in await store.memories.pending("memory", 0, 10)}
+    directions = {"t0": (0, 1), "t1": (1, 1), "t2": (1, 0), "bob's": (1, 0)}
+    await store.memories.fill("memory", "e", [(waiting[text], vector(*to)) for text, to in directions.items()])
+    found = await store.memories.find(of(ALICE), "", QueryVector("e", vector(1, 0)), 2)
+    assert (by_vectors(found), found.is_cut) == (["t2", "t1"], True)
+    found = await store.memories.find(of(ALICE), "", QueryVector("e", vector(1, 0)), 4)
+    assert (by_vectors(found), found.is_cut) == (["t2", "t1", "t0"], False)
+    assert found.rows[found.dense[0]].vector == vector(1, 0)
+
+
+async def test_pending_vectors_are_listed_in_batches_and_after_a_restart(place: Place, store: SessionStore) -> None:
+    await remember(store, *(said(f"{n}", f"t{n}", context="around") for n in range(5)))
+    first_two = await store.memories.pending("memory", 0, 2)
+    assert [(one.text, one.context) for one in first_two] == [("t0", "around"), ("t1", "around")]
+    await store.memories.use_embedder("memory", "made-up", DIMENSION)
+    await store.memories.fill("memory", "made-up", [(one.ref, made_up(one.text)) for one in first_two])
+    await store.close()
+    store = await place.open()
+    assert [one.text for one in await store.memories.pending("memory", 0, 9)] == ["t2", "t3", "t4"]
+    assert [one.text for one in await store.memories.pending("memory", first_two[1].ref + 1, 9)] == ["t3", "t4"]
+    (info,) = await store.memories.collections()
+    assert (info.records, info.pending, info.embedder, info.dimension) == (5, 3, "made-up", DIMENSION)
+
+
+async def test_another_model_is_an_error_that_names_the_command(store: SessionStore) -> None:
+    await remember(store, said("1", "text"))
+    await fill(store)
+    for call in (
+        store.memories.use_embedder("memory", "other", DIMENSION),
+        store.memories.use_embedder("memory", "made-up", 7),
+        store.memories.fill("memory", "other", []),
+        store.memories.find(of(ALICE), "text", asked("text", "other"), 3),
+        store.memories.find(of(ALICE), "text", QueryVector("made-up", vector(1, 2, 3)), 3),
+    ):
+        with pytest.raises(OtherModel, match="agent-sidecar memory embed --collection memory"):
+            await call
+    with pytest.raises(Refused):
+        await store.memories.fill("memory", "made-up", [(1, vector(1, 2, 3))])
+
+    await store.memories.drop_vectors("memory")
+    await store.memories.use_embedder("memory", "other", 7)
+    assert len(await store.memories.pending("memory", 0, 9)) == 1
+
+
+async def test_a_collection_without_vectors_is_searched_by_words(store: SessionStore) -> None:
+    await remember(store, said("1", "text"))
+    found = await store.memories.find(of(ALICE), "text", asked("text"), 3)
+    assert (by_words(found), by_vectors(found)) == (["text"], [])
+    with pytest.raises(Refused):
+        await store.memories.fill("memory", "made-up", [])
+
+
+# Made after the fact.
 
 
 async def test_all_that_is_pending_is_embedded_in_batches_and_once(store: SessionStore) -> None:

@@ -154,7 +154,7 @@ def test_two_histories_of_one_id_are_not_called_added() -> None:
     ("entry", "named"),
     [
         ({"type": "static_mesages", "sourceId": "x"}, "did you mean 'static_messages'?"),
-        ({"type": "zzz"}, "the types are file_history"),
+        ({"type": "zzz"}, "the types are chat_history_memory"),
         ({"type": "static_messages", "config": {"mesages": []}}, "did you mean 'messages'?"),
         ({"type": "static_messages", "config": {**config("x"), "zzz": 1}}, "valid keys: messages"),
         ({"type": "static_messages"}, "config.messages"),

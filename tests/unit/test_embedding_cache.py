@@ -9,7 +9,7 @@ import pytest
 
 from providers.api.memory import EmbedderError, Vector
 from sidecar.models.embedders.cache import CachedEmbedder, VectorCache
-from sidecar.models.embedders.texts import batches, is_blank, prepared
+from sidecar.models.embedders.texts import batches, from_first_visible, prepared
 from sidecar.models.embedders.vectors import dimension, unit_vector
 
 
@@ -100,14 +100,15 @@ def test_a_vector_that_alone_is_too_large_is_not_kept() -> None:
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u200b", "\ufeff \u2060", "\0"])
 def test_text_that_shows_nothing_is_blank_and_refused(text: str) -> None:
-    assert is_blank(text)
+    assert from_first_visible(text) == ""
     with pytest.raises(EmbedderError, match="blank"):
         prepared(["fine", text], 100)
 
 
 @pytest.mark.parametrize("text", ["a", " 辣 ", "\u200b.", "👩\u200d🚀"])
 def test_text_that_shows_something_is_not_blank(text: str) -> None:
-    assert not is_blank(text)
+    assert from_first_visible(text)
+    assert prepared([text], 100)
 
 
 def test_texts_are_mended_and_cut_between_characters() -> None:
@@ -116,10 +117,9 @@ def test_texts_are_mended_and_cut_between_characters() -> None:
     ]  # fmt: skip
 
 
-def test_blanks_at_the_begin_do_not_take_the_room_of_words() -> None:
-    assert prepared(["\n" * 100 + " words "], 7) == ["words"]
-    with pytest.raises(EmbedderError, match="blank"):
-        prepared(["\u200b" * 100 + "words"], 7)
+@pytest.mark.parametrize("blanks", [" ", "\n", "\u200b", "\ufeff \0"])
+def test_blanks_at_the_begin_do_not_take_the_room_of_words(blanks: str) -> None:
+    assert prepared([blanks * 100 + "words and more"], 7) == ["words a"]
 
 
 def test_batches_keep_order_and_both_bounds() -> None:
