@@ -33,7 +33,7 @@ _TOPICS: Final = 200
 _WORDS: Final = 20_000
 _BATCH: Final = 1_000
 _TIME: Final = "2026-03-01T00:00:00Z"
-_SCAN: Final = Aim("<=", 1.0, "Words are ranked in Python, term by term, and near-duplicates are folded.")
+_AIM: Final = Aim("<=", 1.0, "Words are ranked within the scope, term by term, in Python; a busy machine doubles it.")
 _LIMIT_MS: Final = 50.0
 _ADDED_MS: Final = 5.0
 _COLLECTION: Final = "memory"
@@ -63,9 +63,9 @@ async def _measure(workspace: Workspace) -> list[Figure]:
     return [
         Figure(f"{name}, written", "/s", written),
         Figure("  hybrid search in one scope, median", "ms", one_by_one),
-        Figure("    its p95", "ms", [_p95(one_by_one)], limit, _SCAN),
-        Figure("  8 searches at once, p95 of one", "ms", [_p95(at_once)], limit, _SCAN),
-        Figure("  what 2 records add to a turn", "ms", added, Baseline("the limit", [_ADDED_MS]), _SCAN),
+        Figure("    its p95", "ms", [_p95(one_by_one)], limit, _AIM),
+        Figure("  8 searches at once, p95 of one", "ms", [_p95(at_once)]),
+        Figure("  what 2 records add to a turn", "ms", added, Baseline("the limit", [_ADDED_MS]), _AIM),
     ]
 
 

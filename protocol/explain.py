@@ -38,7 +38,10 @@ class SeenMessage(WireModel):
     """`history` for what a history has loaded, whoever said it once."""
     tokens: int
     text: str | None = None
-    """Only of what was put before the model for this run: by a provider, by middleware, or with the run."""
+    """Only of what was put before the model for this run: by a provider, by middleware, or with the run.
+
+    Memories stand in it as they are kept now; one that was erased is gone.
+    """
     memory_ids: tuple[str, ...] | None = None
     """The memories that it is made from, where its provider says so."""
 

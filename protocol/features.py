@@ -20,6 +20,7 @@ FEATURES: Final[dict[str, dict[str, bool]]] = {
     "perServiceCallHistory": {},
     "serviceHistory": {},
     "explain": {},
+    "memories": {},
 }
 """An object a feature; `{}` means supported. A feature that is absent is refused with `capabilityRequired`."""
 

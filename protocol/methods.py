@@ -7,6 +7,14 @@ from .base import Empty, Params, WireModel
 from .events import RunEvent
 from .explain import ExplainRunParams, ExplainRunResult
 from .lifecycle import CancelParams, InitializeParams, InitializeResult
+from .memories import (
+    DeleteMemoriesParams,
+    DeleteMemoriesResult,
+    ListMemoriesParams,
+    ListMemoriesResult,
+    SearchMemoriesParams,
+    SearchMemoriesResult,
+)
 from .runs import (
     CancelRunParams,
     CancelRunResult,
@@ -93,6 +101,9 @@ EXPLAIN_RUN: Final = Method("explainRun", ExplainRunParams, ExplainRunResult)
 LIST_AGENTS: Final = Method("listAgents", Empty, ListAgentsResult)
 LIST_MODELS: Final = Method("listModels", Empty, ListModelsResult)
 LIST_PROVIDERS: Final = Method("listProviders", Empty, ListProvidersResult)
+LIST_MEMORIES: Final = Method("listMemories", ListMemoriesParams, ListMemoriesResult)
+SEARCH_MEMORIES: Final = Method("searchMemories", SearchMemoriesParams, SearchMemoriesResult)
+DELETE_MEMORIES: Final = Method("deleteMemories", DeleteMemoriesParams, DeleteMemoriesResult)
 RELOAD_CONFIG: Final = Method("reloadConfig", Empty, ReloadConfigResult)
 TRUST_FOLDER: Final = Method("trustFolder", TrustFolderParams, Empty)
 GET_SCHEMA: Final = Method("getSchema", GetSchemaParams, GetSchemaResult)
@@ -119,6 +130,9 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
     LIST_AGENTS,
     LIST_MODELS,
     LIST_PROVIDERS,
+    LIST_MEMORIES,
+    SEARCH_MEMORIES,
+    DELETE_MEMORIES,
     RELOAD_CONFIG,
     TRUST_FOLDER,
     GET_SCHEMA,
@@ -151,8 +165,5 @@ NOT_YET: Final[dict[str, str]] = {
     "listTools": "tools",
     "listApprovalRules": "approvals",
     "revokeApprovalRule": "approvals",
-    "listMemories": "memories",
-    "searchMemories": "memories",
-    "deleteMemories": "memories",
 }
 """Methods of the contract that this build does not have: method → the feature that it lacks."""

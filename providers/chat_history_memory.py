@@ -19,7 +19,7 @@ from providers.api.session import Session, State
 from providers.api.tool import FunctionTool, tool_from_schema
 
 from .chat_history_memory_config import ChatHistoryMemoryConfig
-from .memory_text import shown, spoken
+from .memory_text import noted, shown, spoken
 from .scopes import plain, read_settled, scope_of, settle
 from .secret_patterns import redacted
 
@@ -105,10 +105,10 @@ class ChatHistoryMemory(ContextProvider):
                 context.extend_instructions(self, _SEARCH_FIRST.format(tool=settings.function_tool_name))
             return
         question = await self._question(agent, context)
-        hits = await self._found(searched, question)
-        recent = await self._recent(searched, hits)
+        recent = await self._recent(searched)
+        hits = await self._found(searched, question, apart_from=recent)
         if hits or recent:
-            context.extend_messages(self, [self._message(hits, recent)], _origins(hits, recent))
+            context.extend_messages(self, [self._message(searched, hits, recent)], _origins(hits, recent))
 
     async def after_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Keep what was asked and answered; it is committed with the run."""
@@ -127,7 +127,7 @@ class ChatHistoryMemory(ContextProvider):
         return read_settled(self.settled["storageScope"]), read_settled(self.settled["searchScope"])
 
     async def _question(self, agent: AgentView, context: SessionContext) -> str:
-        """What is searched with: blank if nobody has said anything."""
+        """What is searched with, newest first: a long question is cut at its end. Blank if nobody has said anything."""
         asked = [message.text for message in request_messages(context, self._asks) if message.text.strip()]
         if not asked:
             return ""
@@ -137,28 +137,32 @@ class ChatHistoryMemory(ContextProvider):
             asked = [*(message.text for message in earlier[-settings.query_turns :]), *asked]
         if settings.query_instructions and agent.instructions:
             asked.insert(0, agent.instructions)
-        return "\n".join(asked)
+        return "\n".join(reversed(asked))
 
-    async def _found(self, searched: Resolved, question: str) -> Sequence[MemoryHit]:
-        settings = self._settings
+    async def _found(
+        self, searched: Resolved, question: str, apart_from: Sequence[MemoryRecord] = ()
+    ) -> Sequence[MemoryHit]:
+        """What fits, apart from what is shown anyway."""
+        settings, known = self._settings, {record.memory_id for record in apart_from}
         if not question.strip():
             return ()
         query = MemoryQuery(
             settings.collection,
             scope_of(searched),
             question,
-            limit=settings.max_results,
+            limit=settings.max_results + len(known),
             min_score=settings.min_score,
             recency_half_life_days=settings.recency_half_life_days,
             diversity=settings.diversity,
         )
         try:
-            return await self._memory.search(query)
+            hits = await self._memory.search(query)
         except MemoryUnavailable as error:
             raise ProviderError(f"memory cannot be searched: {error}") from error
+        return [hit for hit in hits if hit.record.memory_id not in known][: settings.max_results]
 
-    async def _recent(self, searched: Resolved, hits: Sequence[MemoryHit]) -> Sequence[MemoryRecord]:
-        """The newest turns that are not among the hits, oldest first."""
+    async def _recent(self, searched: Resolved) -> Sequence[MemoryRecord]:
+        """The newest turns, whole and oldest first, whatever is searched for: which one was the last must be plain."""
         wanted = self._settings.recent
         if not wanted:
             return ()
@@ -168,17 +172,12 @@ class ChatHistoryMemory(ContextProvider):
             raise ProviderError(f"memory cannot be read: {error}") from error
         turns = list(dict.fromkeys(record.metadata.get("runId", record.memory_id) for record in reversed(newest)))
         kept = set(turns[:wanted])
-        known = {hit.record.memory_id for hit in hits}
-        return [
-            record
-            for record in newest
-            if record.metadata.get("runId", record.memory_id) in kept and record.memory_id not in known
-        ]
+        return [record for record in newest if record.metadata.get("runId", record.memory_id) in kept]
 
-    def _message(self, hits: Sequence[MemoryHit], recent: Sequence[MemoryRecord]) -> Message:
-        message = text_message("user", shown(self._settings.context_prompt, hits, recent))
-        ids = [*(hit.record.memory_id for hit in hits), *(record.memory_id for record in recent)]
-        return message.model_copy(update={"metadata": {"memoryIds": ids}})
+    def _message(self, searched: Resolved, hits: Sequence[MemoryHit], recent: Sequence[MemoryRecord]) -> Message:
+        prompt = self._settings.context_prompt
+        metadata = noted(prompt, hits, recent, self._settings.collection, searched)
+        return text_message("user", shown(prompt, hits, recent)).model_copy(update={"metadata": metadata})
 
     def _tool(self, searched: Resolved) -> FunctionTool:
         async def search(arguments: JsonObject, context: Any) -> str:

@@ -68,7 +68,8 @@ class MemoryFolder:
 
         Args:
             name: Of the file.
-            edit: Given the text, returns the new one. What it raises is raised, and nothing is written.
+            edit: Given the text, returns the new one; called in a thread, because texts may be long. What it raises is
+                raised, and nothing is written.
         """
         name = checked_name(name)
         async with self._store.turn(self._path):
@@ -76,7 +77,7 @@ class MemoryFolder:
             text = await self._store.read(self._at(found)) if found is not None else None
             if found is None or text is None:
                 return False
-            await self._store.write(self._at(found), edit(text))
+            await self._store.write(self._at(found), await asyncio.to_thread(edit, text))
         return True
 
     async def delete(self, name: str) -> bool:

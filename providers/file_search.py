@@ -15,7 +15,7 @@ from typing import Any, Final
 MAX_PATTERN: Final = 256
 """Characters of a pattern."""
 SEARCH_SECONDS: Final = 10
-"""Of one search, everything included."""
+"""Of one search, with the start of its process."""
 MAX_LINES: Final = 200
 """Lines of one answer."""
 MAX_LINE_CHARS: Final = 500
@@ -61,7 +61,7 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
     }
     try:
         async with asyncio.timeout(seconds):
-            answer = await _answer(json.dumps(wanted).encode())
+            answer = await _answer(await asyncio.to_thread(_encoded, wanted))  # it may be long
     except TimeoutError:
         raise SearchError(
             f"the search did not end within {seconds:g} seconds; use a simpler pattern, without nested repeats"
@@ -69,6 +69,10 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
     if "error" in answer:
         raise SearchError(f"the pattern is wrong: {answer['error']}")
     return answer["found"]
+
+
+def _encoded(wanted: dict[str, Any]) -> bytes:
+    return json.dumps(wanted).encode()
 
 
 async def _answer(wanted: bytes) -> dict[str, Any]:

@@ -64,13 +64,14 @@ def chunks(text: str, *, has_headings: bool = True, size: int = SIZE, overlap: i
     for section in _sections(text, has_headings):
         first = len(found)
         for start, end in _packed(text, section.start, section.end, size - overlap):
+            if text[start:end].isspace():
+                continue
             if len(found) > first:
                 start = _back(text, start, max(section.start, start - overlap))
-            whole = _trimmed(text, start, end)
-            if whole is not None:
-                if len(found) > first and found[-1].start >= whole[0]:
-                    found.pop()  # so short that all of it is repeated
-                found.append(Chunk(*whole, section.headings))
+            chunk = Chunk(*_trimmed(text, start, end), section.headings)
+            if len(found) > first and found[-1].start >= chunk.start:
+                found.pop()  # so short that all of it is repeated
+            found.append(chunk)
     return found
 
 
@@ -158,9 +159,9 @@ def _back(text: str, start: int, earliest: int) -> int:
     return earliest if word is None else word.end()
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
-    return (start, end) if end > start else None
+    return start, end

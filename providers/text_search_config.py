@@ -71,7 +71,7 @@ class TextSearchConfig(TextSearchOptions):
     max_total_bytes: Annotated[Whole, Field(ge=1, le=4 << 30)] = MAX_TOTAL_BYTES
     """Of all files; one that would pass it is left out."""
     wait_ms: Annotated[Whole, Field(ge=0, le=600_000)] = WAIT_MS
-    """So long a search waits for the index; then what is indexed by then is searched."""
+    """So long a search waits until the folder was looked at; then what is indexed by then is searched. 0: never."""
     link_base: str = ""
     """Stands before a document's path in its link, such as `https://docs.example/`."""
 

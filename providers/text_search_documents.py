@@ -51,7 +51,7 @@ class FolderSearchProvider(TextSearchProvider):
             waiting.cancel()  # it stops nothing: the folder is looked at to the end
         if done:
             waiting.result()
-        else:
+        elif self._folder.wait_ms:
             progress("the documents are still being read; what is indexed by now is searched", None)
         found = await off_loop(lambda: index.search(query, limit))
         return [

@@ -40,7 +40,7 @@ CREATE INDEX IF NOT EXISTS chunks_by_path ON chunks(path);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(name, body, tokenize = '{TOKENIZER}');
 """
 _FIND: Final = """
-SELECT chunk_id, name, link, body, -bm25(words, ?, 1.0) AS score
+SELECT chunk_id, chunks.name, link, chunks.body, -bm25(words, ?, 1.0) AS score
 FROM words JOIN chunks ON chunks.id = words.rowid WHERE words MATCH ? ORDER BY score DESC, words.rowid LIMIT ?
 """
 _DAMAGED: Final = frozenset({11, 26})

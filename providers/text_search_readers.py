@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from .text_search_html import Html
@@ -77,8 +77,9 @@ class Reader:
 
 def reader_of(path: str) -> Reader | None:
     """What reads a file of that name; `None` where the name says nothing."""
-    name = PurePosixPath(path).name.lower()
-    suffix = PurePosixPath(name).suffix
+    name = path.rpartition("/")[2].lower()
+    stem, dot, ending = name.rpartition(".")
+    suffix = dot + ending if stem else ""
     if suffix == ".pdf":
         return pdf_reader()
     if suffix in _MARKDOWN:

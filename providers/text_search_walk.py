@@ -97,7 +97,7 @@ class Walker:
         self._rules = rules
         self._is_readable = is_readable
         self._include = None if rules.include is None else patterns(rules.include)
-        self._exclude = patterns(rules.exclude)
+        self._exclude = patterns(rules.exclude) if rules.exclude else None
 
     def walk(self) -> Walk:
         """The documents as they are now.
@@ -167,9 +167,7 @@ class Walker:
         walk: Walk,
         left: list[int],
     ) -> None:
-        if name in PASSED_OVER or path.count("/") > MAX_DEPTH or _is_ignored(path, rules):
-            return
-        if self._exclude.match_file(path):
+        if name in PASSED_OVER or path.count("/") > MAX_DEPTH or self._is_left_out(path, rules):
             return
         try:
             inner = os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
@@ -183,7 +181,10 @@ class Walker:
 
     def _counts(self, path: str, rules: "_Ignored") -> bool:
         wanted = self._is_readable(path) if self._include is None else self._include.match_file(path)
-        return wanted and not self._exclude.match_file(path) and not _is_ignored(path, rules)
+        return wanted and not self._is_left_out(path, rules)
+
+    def _is_left_out(self, path: str, rules: "_Ignored") -> bool:
+        return (self._exclude is not None and self._exclude.match_file(path)) or _is_ignored(path, rules)
 
 
 def patterns(lines: Sequence[str]) -> "GitIgnoreSpec":

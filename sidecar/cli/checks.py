@@ -18,6 +18,8 @@ from sidecar.config.load import Loaded
 from sidecar.config.model import Config
 from sidecar.errors import SidecarError
 from sidecar.models import embedded_files
+from sidecar.models.embedders.bundled import BUNDLED, best_installed
+from sidecar.models.embedders.registry import AUTO, NONE, endpoint_of
 from sidecar.models.registry import EMBEDDED, Models
 from sidecar.sessions.ids import new_id, now
 from sidecar.stores.base import Owner, StoreError
@@ -55,8 +57,29 @@ async def check_all(arguments: Arguments) -> list[Check]:
         *_configuration(loaded),
         await _store(config.store.path or "sqlite"),
         *_endpoints(config),
+        await asyncio.to_thread(check_embedder, config),
         await _default_model(loaded),
     ]
+
+
+def check_embedder(config: Config) -> Check:
+    """What turns text into vectors. It is not tried."""
+    setting = config.embeddings.embedder
+    words_alone = "memory is found by its words alone"
+    if setting == NONE:
+        return Check("embeddings", "note", f"switched off; {words_alone}")
+    if setting != AUTO:
+        try:
+            endpoint_of(setting, config.endpoints)
+        except SidecarError as error:
+            return Check("embeddings", "warning", error.message, "set embedder in [embeddings] of sidecar.toml")
+        return Check("embeddings", "ok", setting)
+    found = best_installed()
+    if found is not None:
+        return Check("embeddings", "ok", f"{found.distribution} {found.version}")
+    obstacles = [why for model in BUNDLED if model.version is not None and (why := model.obstacle())]
+    detail = "; ".join(["no embedder is installed that can run", *obstacles, words_alone])
+    return Check("embeddings", "note", detail, "agent-sidecar setup embeddings")
 
 
 def _program() -> Iterator[Check]:

@@ -9,7 +9,7 @@ from typing import Final
 from protocol.version import VERSION
 from sidecar_client import SidecarClientError
 
-from . import chat, config, demo, doctor, new, output, run, schema, serve, sessions, setup, trust
+from . import chat, config, demo, doctor, memory, new, output, run, schema, serve, sessions, setup, trust
 from .command import Command, CommandError, shared_options
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -17,6 +17,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     run.COMMAND,
     chat.COMMAND,
     sessions.COMMAND,
+    memory.COMMAND,
     demo.COMMAND,
     setup.COMMAND,
     doctor.COMMAND,

@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 from protocol.explain import ExplainRunParams, ExplainRunResult
-from sidecar.errors import InvalidParams, RunNotFound, SessionLocked
+from providers.api.memory import MemoryUnavailable
+from sidecar.errors import InvalidParams, RunNotFound, SessionLocked, StorageFailed
 from sidecar.sessions.explanations import Expansion, Explanation
 from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.recalled import texts_of
 from sidecar.sessions.record import RunRecord, read_record
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.transcript import Transcript
@@ -31,6 +33,7 @@ async def explain_run(params: ExplainRunParams, call: Call, services: Services) 
         RunNotFound: there is no such run, or its session is not named.
         SessionLocked: the run is at work in another process.
         InvalidParams: the run has no call of that index.
+        StorageFailed: the memories that it has seen cannot be read now.
     """
     session_id = params.session_id or services.tickets.one_off_session(params.run_id)
     if session_id is None:
@@ -43,16 +46,20 @@ async def explain_run(params: ExplainRunParams, call: Call, services: Services) 
             run = await _stored(await services.sessions.stores.durable(), session_id, params.run_id)
         known = run.explanation
         transcript = await run.transcript.load(session_id) if known is not None and known.needs_transcript else ()
+        texts = await texts_of(known.recalled if known is not None else (), services.sessions.memory)
+    except MemoryUnavailable as error:
+        raise StorageFailed(f"the memory cannot be used: {error}") from error
     except StoreError as error:
         raise storage_error(error, session_id) from error
     count = 0 if known is None else len(known.calls)
     if params.call is not None and params.call >= count:
         fault = {"path": "call", "message": f"the run has {count} model calls, counted from 0"}
         raise InvalidParams(f"call: {fault['message']}", [fault])
+    shown = Expansion(known, transcript, run.record.started_at, texts) if known is not None else None
     return ExplainRunResult(
         run_id=run.record.run_id,
         agent=run.agent,
-        calls=Expansion(known, transcript, run.record.started_at).calls(params.call) if known is not None else (),
+        calls=shown.calls(params.call) if shown is not None else (),
         providers=known.providers if known is not None else (),
     )
 

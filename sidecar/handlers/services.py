@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.base import JsonObject, WireModel
+from protocol.memories import ListMemoriesParams
 from protocol.sessions import ListSessionsParams
 from protocol.state import DocumentState, GetEventsParams, GetHistoryParams
 from sidecar.agents.workspaces import Workspaces
@@ -40,7 +41,7 @@ class ServerFacts:
     """Monotonic clock, seconds."""
 
 
-Paged = GetEventsParams | GetHistoryParams | ListSessionsParams
+Paged = GetEventsParams | GetHistoryParams | ListMemoriesParams | ListSessionsParams
 """Params of a request for a page."""
 
 

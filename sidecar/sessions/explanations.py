@@ -12,6 +12,7 @@ from protocol.explain import ExplainedCall, ProviderPhase, Removed, SeenInstruct
 from protocol.messages import Message, Role, Source, Usage
 from sidecar.agents.estimates import message_tokens
 
+from .recalled import NO_TEXTS, Recalled, Texts
 from .row_ranges import Ranges, rows_of
 from .stretches import Stretches
 
@@ -26,7 +27,10 @@ class SeenEntry(WireModel):
     role: Role | None = None
     tokens: int = 0
     text: str | None = None
+    """Without the memories that are in it."""
     memory_ids: tuple[str, ...] | None = None
+    recalled: Recalled | None = None
+    """Which memories belong into the text, and where."""
     last: str | None = None
     count: int | None = None
 
@@ -69,21 +73,30 @@ class Explanation(WireModel):
         """Whether it names stretches of it."""
         return any(entry.last is not None for entry in (*self.messages, *self.removed))
 
+    @property
+    def recalled(self) -> tuple[Recalled, ...]:
+        """The memories that its messages have shown."""
+        return tuple(entry.recalled for entry in self.messages if entry.recalled is not None)
+
 
 class Expansion:
     """An explanation on its way to the wire. A stretch is made once, however many calls have seen it."""
 
-    def __init__(self, explanation: Explanation, transcript: Sequence[Message], started_at: str) -> None:
+    def __init__(
+        self, explanation: Explanation, transcript: Sequence[Message], started_at: str, texts: Texts = NO_TEXTS
+    ) -> None:
         """Expand nothing yet.
 
         Args:
             explanation: What is stored.
             transcript: The session's, as it is now; may be empty where `needs_transcript` is false.
             started_at: When the run started: what was put into a stretch later is left out of it.
+            texts: Of those of its memories that are still there.
         """
         self._explanation = explanation
         self._transcript = Stretches(transcript)
         self._started_at = started_at
+        self._texts = texts
         self._stretches: dict[int, tuple[SeenMessage, ...]] = {}
 
     def calls(self, only: int | None = None) -> tuple[ExplainedCall, ...]:
@@ -121,7 +134,7 @@ class Expansion:
                 role=entry.role or "user",
                 source=entry.source,
                 tokens=entry.tokens,
-                text=entry.text,
+                text=self._whole_text(entry),
                 memory_ids=entry.memory_ids,
             )
             return
@@ -132,6 +145,11 @@ class Expansion:
                 source=entry.source,
                 tokens=message_tokens(message),
             )
+
+    def _whole_text(self, entry: SeenEntry) -> str | None:
+        if entry.text is None or entry.recalled is None:
+            return entry.text
+        return entry.recalled.put_back(entry.text, self._texts)
 
     def _removed(self, entry: RemovedEntry) -> Iterator[Removed]:
         if entry.last is None:

@@ -100,26 +100,33 @@ class MemoryAccess:
 
     async def newest(self, collection: str, scope: Scope, limit: int) -> Sequence[MemoryRecord]:
         """See `Memory.newest`."""
-        return await (await self._open()).newest(collection, scope, limit)
+        return await (await self._records()).newest(collection, scope, limit)
 
     async def page(self, collection: str, scope: Scope, cursor: str | None, limit: int) -> MemoryPage:
         """See `Memory.page`."""
-        return await (await self._open()).page(collection, scope, cursor, limit)
+        return await (await self._records()).page(collection, scope, cursor, limit)
 
     async def delete(self, collection: str, scope: Scope, memory_ids: Sequence[str] | None) -> int:
         """See `Memory.delete`."""
-        return await (await self._open()).delete(collection, scope, memory_ids)
+        return await (await self._records()).delete(collection, scope, memory_ids)
 
     async def count(self, collection: str, scope: Scope) -> int:
         """See `Memory.count`."""
-        return await (await self._open()).count(collection, scope)
+        return await (await self._records()).count(collection, scope)
+
+    async def _records(self) -> StoredMemory:
+        """For all but searching, which alone needs the embedder: what it lacks keeps nobody from seeing and erasing."""
+        return StoredMemory((await self._store()).memories)
+
+    async def _store(self) -> SessionStore:
+        try:
+            return await self._stores.durable()
+        except SidecarError as error:
+            raise MemoryUnavailable(error.message) from error
 
     async def _open(self) -> StoredMemory:
         if self._memory is None:
-            try:
-                store = await self._stores.durable()
-            except SidecarError as error:
-                raise MemoryUnavailable(error.message) from error
+            store = await self._store()
             embedder = self._found
             self._memory = StoredMemory(store.memories, embedder=embedder)
             if embedder is not None:

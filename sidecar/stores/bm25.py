@@ -21,8 +21,9 @@ _B: Final = 0.75
 class Hits:
     """Where one term stands."""
 
+    anywhere: AbstractSet[int]
     text: AbstractSet[int]
-    context: AbstractSet[int]
+    """Those of them that have it in their own text."""
 
 
 def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> list[int]:
@@ -36,10 +37,10 @@ def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> list[
     mean = sum(lengths.values()) / len(lengths) or 1.0 if lengths else 1.0
     scores: dict[int, float] = {}
     for hits in terms:
-        found = (hits.text | hits.context) & lengths.keys()
+        found = hits.anywhere & lengths.keys()
         rarity = math.log(1 + (len(lengths) - len(found) + 0.5) / (len(found) + 0.5))
         for ref in found:
-            weight = (ref in hits.text) + CONTEXT * (ref in hits.context)
+            weight = 1.0 if ref in hits.text else CONTEXT
             norm = _K1 * (1 - _B + _B * lengths[ref] / mean)
             scores[ref] = scores.get(ref, 0.0) + rarity * weight * (_K1 + 1) / (weight + norm)
     return sorted(scores, key=lambda ref: (-scores[ref], -ref))[:limit]

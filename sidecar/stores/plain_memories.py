@@ -175,18 +175,17 @@ def _find(rows: Sequence[MemoryRow], words: Sequence[str], vector: QueryVector |
 
 
 def _ranked(rows: Sequence[MemoryRow], words: Sequence[str], limit: int) -> list[int]:
-    stems = dict.fromkeys(map(stem, words))
-    text: dict[str, set[int]] = {word: set() for word in stems}
-    context: dict[str, set[int]] = {word: set() for word in stems}
+    hits: dict[str, tuple[set[int], set[int]]] = {stem(word): (set(), set()) for word in words}
     lengths: dict[int, int] = {}
     for row in rows:
         own = _stems(row.write.text)
         lengths[row.ref] = len(own)
-        for word in own & text.keys():
-            text[word].add(row.ref)
-        for word in _stems(row.write.context) & context.keys():
-            context[word].add(row.ref)
-    return rank(lengths, [Hits(text[word], context[word]) for word in stems], limit)
+        for word in hits.keys() & (own | _stems(row.write.context)):
+            anywhere, text = hits[word]
+            anywhere.add(row.ref)
+            if word in own:
+                text.add(row.ref)
+    return rank(lengths, [Hits(*where) for where in hits.values()], limit)
 
 
 def _stems(text: str) -> set[str]:

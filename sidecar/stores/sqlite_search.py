@@ -88,12 +88,16 @@ def _by_words(
         values["match"] = match(values, "{text context}", words)
         return [row[0] for row in connection.execute(_RANKED, values)]
     lengths: dict[int, int] = dict(connection.execute(_LENGTHS.led_by(values), values))
-    hits = [Hits(*(_holders(connection, values, column, word) for column in ("text", "context"))) for word in words]
-    return rank(lengths, hits, limit)
+    return rank(lengths, [_hits(connection, values, word) for word in words], limit)
 
 
-def _holders(connection: sqlite3.Connection, values: dict[str, Any], column: str, word: str) -> set[int]:
-    rows = connection.execute(_HITS, (match(values, column, [word]),))
+def _hits(connection: sqlite3.Connection, values: dict[str, Any], word: str) -> Hits:
+    anywhere = _holders(connection, values, "{text context}", word)
+    return Hits(anywhere, _holders(connection, values, "text", word) if anywhere else anywhere)
+
+
+def _holders(connection: sqlite3.Connection, values: dict[str, Any], columns: str, word: str) -> set[int]:
+    rows = connection.execute(_HITS, (match(values, columns, [word]),))
     return {row[0] for row in rows}
 
 

@@ -15,7 +15,7 @@ from providers.text_search_config import TextSearchConfig
 from providers.text_search_documents import FolderSearchProvider
 from sidecar.errors import ConfigInvalid
 from tests.bench.agent_run import AgentRun, bound, plan_of
-from tests.bench.fake_client import FakeClient, Hang, says
+from tests.bench.fake_client import FakeClient, says
 
 
 @pytest.fixture

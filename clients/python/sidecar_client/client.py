@@ -18,9 +18,12 @@ from .run import OnEvent, Run, finish
 from .session import Session
 from .types import (
     CreateSessionParams,
+    DeleteMemoriesParams,
     ExplainRunResult,
     GetStateResult,
     JsonObject,
+    ListMemoriesParams,
+    ListMemoriesResult,
     ListSessionsParams,
     ListSessionsResult,
     OneOffKeywords,
@@ -28,6 +31,8 @@ from .types import (
     RunEvent,
     RunInput,
     RunResult,
+    SearchMemoriesParams,
+    SearchMemoriesResult,
     SessionInfo,
     StateKeywords,
 )
@@ -206,6 +211,18 @@ class SidecarClient:
         named = {"sessionId": session_id, "call": call}
         given = {key: value for key, value in named.items() if value is not None}
         return await self.request("explainRun", {**given, "runId": run_id})
+
+    async def list_memories(self, **params: Unpack[ListMemoriesParams]) -> ListMemoriesResult:
+        """A page of what is remembered in a scope, newest first."""
+        return await self.request("listMemories", {**params})
+
+    async def search_memories(self, **params: Unpack[SearchMemoriesParams]) -> SearchMemoriesResult:
+        """What is remembered in a scope and fits a question, best first."""
+        return await self.request("searchMemories", {**params})
+
+    async def delete_memories(self, **params: Unpack[DeleteMemoriesParams]) -> int:
+        """Erase memories of a scope, by `memoryIds` or `all`; how many there were."""
+        return (await self.request("deleteMemories", {**params}))["deleted"]
 
     async def get_state(self, **params: Unpack[StateKeywords]) -> GetStateResult:
         """Look at the sidecar itself; a session has a `get_state` of its own."""

@@ -458,6 +458,31 @@ class CreateSessionResult(TypedDict):
     warnings: NotRequired[list[WireWarning]]
 
 
+class MemoryScope(TypedDict):
+    """Whose memory: each key that is given matches exactly. At least one is given, and none is blank."""
+
+    applicationId: NotRequired[str]
+    agentId: NotRequired[str]
+    sessionId: NotRequired[str]
+    userId: NotRequired[str]
+
+
+class DeleteMemoriesParams(TypedDict):
+    """Erase what is remembered in a scope: some memories, or `all` of them."""
+
+    type: NotRequired[Literal["chat_history_memory", "file_memory"]]
+    scope: MemoryScope
+    collection: NotRequired[str]
+    memoryIds: NotRequired[list[str]]
+    all: NotRequired[bool]
+
+
+class DeleteMemoriesResult(TypedDict):
+    """How much was erased."""
+
+    deleted: int
+
+
 class DocumentState(TypedDict):
     """A document that an editor keeps open."""
 
@@ -597,6 +622,19 @@ class ForkSessionParams(TypedDict):
     beforeRunId: NotRequired[str]
     newSessionId: NotRequired[str]
     ephemeral: NotRequired[bool]
+
+
+class FoundMemory(TypedDict):
+    """A memory that fits."""
+
+    memoryId: str
+    text: str
+    role: NotRequired[str]
+    createdAt: NotRequired[str]
+    scope: MemoryScope
+    sessionId: NotRequired[str]
+    score: float
+    count: NotRequired[int]
 
 
 class GetEventsParams(TypedDict):
@@ -808,6 +846,34 @@ class ListAgentsResult(TypedDict):
     """The configured agents; `default` is always there."""
 
     items: list[AgentInfo]
+
+
+class ListMemoriesParams(TypedDict):
+    """A page of what is remembered in a scope, newest first; files by name."""
+
+    type: NotRequired[Literal["chat_history_memory", "file_memory"]]
+    scope: MemoryScope
+    collection: NotRequired[str]
+    cursor: NotRequired[str]
+    limit: NotRequired[int]
+
+
+class MemoryItem(TypedDict):
+    """One memory."""
+
+    memoryId: str
+    text: str
+    role: NotRequired[str]
+    createdAt: NotRequired[str]
+    scope: MemoryScope
+    sessionId: NotRequired[str]
+
+
+class ListMemoriesResult(TypedDict):
+    """A page of memories."""
+
+    items: list[MemoryItem]
+    nextCursor: NotRequired[str]
 
 
 class ModelInfo(TypedDict):
@@ -1079,6 +1145,22 @@ class RunStarted(TypedDict):
 
     agent: str
     model: NotRequired[str]
+
+
+class SearchMemoriesParams(TypedDict):
+    """What is remembered in a scope and fits a question, best first."""
+
+    type: NotRequired[Literal["chat_history_memory", "file_memory"]]
+    scope: MemoryScope
+    collection: NotRequired[str]
+    query: str
+    limit: NotRequired[int]
+
+
+class SearchMemoriesResult(TypedDict):
+    """What fits."""
+
+    items: list[FoundMemory]
 
 
 class SessionClosed(TypedDict):

