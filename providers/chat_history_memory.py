@@ -107,6 +107,8 @@ class ChatHistoryMemory(ContextProvider):
         question = await self._question(agent, context)
         recent = await self._recent(searched)
         hits = await self._found(searched, question, apart_from=recent)
+        if question.strip() and (problem := self._memory.problem) is not None:
+            context.warn(self, f"memory was searched by full text alone: {problem}")
         if hits or recent:
             context.extend_messages(self, [self._message(searched, hits, recent)], _origins(hits, recent))
 

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from protocol.base import Whole
 from protocol.messages import Message
+from providers.api.context import SessionContext
 from providers.api.history import HistoryConfig, HistoryError, HistoryFlags, HistoryProvider
 from providers.api.provider import ProviderConfig, Surroundings
 from providers.api.session import State
@@ -60,6 +61,12 @@ class FileHistoryProvider(HistoryProvider):
     def warning(self) -> str | None:
         """What was wrong with the file's end when it was last used; no message is missing for it."""
         return self._file[1].torn if self._file is not None else None
+
+    async def load(self, context: SessionContext, state: State) -> None:
+        """Put the earlier turns before the model, and tell of a torn end."""
+        await super().load(context, state)
+        if self.warning is not None:
+            context.warn(self, self.warning)
 
     async def get_messages(self, session_id: str | None, *, state: State) -> Sequence[Message]:
         """What the session's file holds; nothing in a run without a session.

@@ -38,7 +38,7 @@ from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.tickets import Tickets
 from sidecar.stores.base import Owner, SessionStore
 from sidecar.stores.registry import make_store
-from sidecar.telemetry import LOGGER, configure_logging
+from sidecar.telemetry import LOGGER, configure_logging, log_strays
 from sidecar.transport.connection import Connection
 from sidecar.transport.writer import WriterLimits
 
@@ -81,6 +81,7 @@ def _loop_factory() -> Any:
 async def _serve(options: ServeOptions, start: Inherited) -> int:
     sources, config, config_error = _load(options)
     _log_to(config.logging)
+    log_strays(asyncio.get_running_loop())
     if config_error is not None:
         LOGGER.error("%s", config_error.message)
     limits = config.limits

@@ -1,5 +1,6 @@
 """What providers put before the model in one run, each piece with its source. Made fresh for every run."""
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast, runtime_checkable
@@ -8,7 +9,9 @@ from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message, Source
 
-from .errors import DuplicateToolError
+from .clean_text import clean_text
+from .errors import DuplicateToolError, ProviderError
+from .tool_result import cleaned_block
 
 if TYPE_CHECKING:
     from .memory import MemoryRecord
@@ -104,6 +107,8 @@ class SessionContext:
         self.response: Response | None = None
         self.on_progress: Callable[[str, str | None, Any], None] | None = None
         """Where `progress` goes: a source id, some text, and data."""
+        self.on_warning: Callable[[str, str], None] | None = None
+        """Where `warn` goes: a source id, and what is wrong."""
         self.metadata: dict[str, Any] = {}
         """A scratch pad that providers share in this run; stored nowhere."""
         self._forked_from: tuple[dict[str, Sequence[Message]], int, int, int] = ({}, 0, 0, 0)
@@ -128,20 +133,25 @@ class SessionContext:
         """Add to the system instructions; blank ones add nothing."""
         texts = (instructions,) if isinstance(instructions, str) else instructions
         stamp = source_of(source)
-        self.instructions.extend(Instruction(text, stamp) for text in texts if text.strip())
+        self.instructions.extend(Instruction(clean_text(text), stamp) for text in texts if text.strip())
 
     def extend_tools(self, source: Contributor, tools: "FunctionTool | Sequence[FunctionTool]") -> None:
         """Offer tools for this run only. The tool objects are not touched.
 
         Raises:
             DuplicateToolError: another tool of that name is offered already; the same object again is no fault.
+            ProviderError: something is no tool: a function that `@tool` was not put on, for example.
         """
+        from .tool import FunctionTool
+
         stamp = source_of(source)
         before = list(self.tools)
         try:
             for tool in tools if isinstance(tools, Sequence) else (tools,):
+                if not isinstance(cast("object", tool), FunctionTool):
+                    raise ProviderError(f"it offers a {type(tool).__name__} that is no tool; @tool makes one")
                 self._offer(OfferedTool(tool, stamp))
-        except DuplicateToolError:
+        except ProviderError:
             self.tools[:] = before
             raise
 
@@ -211,7 +221,8 @@ class SessionContext:
     def replace_instructions(self, source: Contributor, instructions: str | Sequence[str]) -> None:
         """Let these stand in the place of every instruction that providers have added so far."""
         stamp = source_of(source)
-        texts = (instructions,) if isinstance(instructions, str) else tuple(instructions)
+        texts = (instructions,) if isinstance(instructions, str) else instructions
+        texts = tuple(map(clean_text, texts))
         known = {instruction.text: instruction for instruction in self.instructions}
         for instruction in self.instructions:
             if instruction.text not in texts:
@@ -235,6 +246,14 @@ class SessionContext:
         """
         if self.on_progress is not None:
             self.on_progress(_id_of(source), message[:MAX_PROGRESS] if message is not None else None, data)
+
+    def warn(self, source: Contributor, message: str) -> None:
+        """Tell the host what does not work as well as it should, although the run goes on (`warnings` of its answer).
+
+        The text is told as it is: it must repeat no secret and no one's words.
+        """
+        if self.on_warning is not None:
+            self.on_warning(_id_of(source), message[:MAX_PROGRESS])
 
     def get_messages(
         self,
@@ -274,6 +293,7 @@ class SessionContext:
         twin.removed = list(self.removed)
         twin.metadata = self.metadata
         twin.on_progress = self.on_progress
+        twin.on_warning = self.on_warning
         twin._forked_from = (dict(self.context_messages), len(self.instructions), len(self.tools), len(self.middleware))
         return twin
 
@@ -321,4 +341,11 @@ def _attributed(message: Message, stamp: Source, origins: Sequence[str]) -> Mess
         return message.model_copy(update={"source": known.model_copy(update={"origin_session_ids": merged})})
     if origins:
         stamp = stamp.model_copy(update={"origin_session_ids": tuple(dict.fromkeys(origins))})
-    return message.model_copy(update={"source": stamp})
+    return _cleaned(message.model_copy(update={"source": stamp}))
+
+
+def _cleaned(message: Message) -> Message:
+    content = tuple(map(cleaned_block, message.content))
+    if all(map(operator.is_, content, message.content)):
+        return message
+    return message.model_copy(update={"content": content})

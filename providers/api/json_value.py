@@ -8,8 +8,8 @@ from typing import Any, Final, NoReturn, cast
 from protocol.base import Json
 from protocol.messages import Message
 
-MAX_DEPTH: Final = 200
-"""Nested objects and arrays; as on the wire."""
+MAX_DEPTH: Final = 180
+"""Nested objects and arrays; the wire takes 200, and a value is sent inside of messages, events and documents."""
 
 
 def parse_json(text: str) -> Json:

@@ -129,6 +129,11 @@ class Memory(Protocol):
         """The name of the embedder whose vectors are searched; `None`: full text alone."""
         ...
 
+    @property
+    def problem(self) -> str | None:
+        """Why the latest search was by full text alone, although there is an embedder; `None`: all is well."""
+        ...
+
     async def search(self, query: MemoryQuery) -> Sequence[MemoryHit]:
         """The best hits, best first: full text and vectors together, or full text alone where there are no vectors.
 

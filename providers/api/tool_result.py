@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from protocol.base import Json
 from protocol.messages import Block, MediaBlock, ResourceBlock, ResourceLinkBlock, TextBlock
 
+from .clean_text import clean_text
+
 _MAX_DEPTH: Final = 100
 """Nested objects and arrays of a structured value; half of what the wire takes, for what it is sent in."""
 
@@ -59,7 +61,7 @@ def tool_result(value: Any, parser: ResultParser | None = None) -> ToolResult:
         value = parser(value)
     match value:
         case ToolResult():
-            content = tuple(map(_cleaned_block, value.content))
+            content = tuple(map(cleaned_block, value.content))
             return replace(value, content=content, structured=_json(value.structured).structured)
         case None:
             return _text("")
@@ -68,7 +70,7 @@ def tool_result(value: Any, parser: ResultParser | None = None) -> ToolResult:
         case bytes() | bytearray():
             return _text(value.decode("utf-8", "replace"))
         case TextBlock() | MediaBlock() | ResourceLinkBlock() | ResourceBlock():
-            return ToolResult((_cleaned_block(value),))
+            return ToolResult((cleaned_block(value),))
         case list() | tuple() if any(isinstance(item, _CONTENT) for item in cast("Sequence[Any]", value)):
             parts = [tool_result(item) for item in cast("Sequence[Any]", value)]
             return ToolResult(tuple(block for part in parts for block in part.content))
@@ -122,7 +124,7 @@ def _fits(structured: Json, max_bytes: int) -> bool:
 
 
 def _text(text: str) -> ToolResult:
-    return ToolResult((TextBlock(text=_clean(text)),))
+    return ToolResult((TextBlock(text=clean_text(text)),))
 
 
 def _json(value: Any) -> ToolResult:
@@ -136,7 +138,7 @@ def _json(value: Any) -> ToolResult:
 def _as_json(value: Any) -> tuple[str, Json]:
     text = json.dumps(value, ensure_ascii=False, default=_plain)
     plain = json.loads(text, parse_constant=_null)
-    if "\\u0000" in text or "NaN" in text or "Infinity" in text or _has_surrogate(text):
+    if "\\u0000" in text or "NaN" in text or "Infinity" in text or clean_text(text) is not text:
         plain = _cleaned(plain)
         text = json.dumps(plain, ensure_ascii=False)
     return text, plain
@@ -193,36 +195,20 @@ def _null(_constant: str) -> None:
 def _cleaned(value: Json) -> Json:
     match value:
         case str():
-            return _clean(value)
+            return clean_text(value)
         case list():
             return [_cleaned(item) for item in cast("list[Json]", value)]
         case dict():
-            return {_clean(key): _cleaned(item) for key, item in cast("dict[str, Json]", value).items()}
+            return {clean_text(key): _cleaned(item) for key, item in cast("dict[str, Json]", value).items()}
         case _:
             return value
 
 
-def _cleaned_block(block: Block) -> Block:
+def cleaned_block(block: Block) -> Block:
+    """The block, with what cannot be sent replaced in its texts; the same object, if there is nothing to replace."""
     if isinstance(block, TextBlock):
-        text = _clean(block.text)
+        text = clean_text(block.text)
         return block if text is block.text else TextBlock(text=text)
     plain = block.model_dump(by_alias=True)
     cleaned = _cleaned(plain)
     return block if cleaned == plain else type(block).model_validate(cleaned)
-
-
-def _clean(text: str) -> str:
-    """Join surrogate pairs, and put U+FFFD for what stays alone and for NUL."""
-    if _has_surrogate(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.replace("\0", "\ufffd") if "\0" in text else text
-
-
-def _has_surrogate(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -118,7 +118,7 @@ class _OwnTime:
         self._loop = asyncio.get_running_loop()
         self._limit = asyncio.timeout(seconds)
         self._running_since = self._loop.time()
-        self._at_work = 0
+        self._at_work: list[asyncio.Task[Any] | None] = []
         self._over = False
 
     async def bound(self, layers: Awaitable[None]) -> None:
@@ -130,6 +130,9 @@ class _OwnTime:
             raise (TookTooLong() if self._limit.expired() else error) from None
         finally:
             self._over = True
+            for left in self._at_work:  # a layer has ended while its work goes on in a task of the layer's own
+                if left is not None:
+                    left.cancel()
 
     def left_out(self, work: CallNext) -> CallNext:
         async def uncounted() -> None:
@@ -150,10 +153,10 @@ class _OwnTime:
             if self._left <= 0 or self._limit.expired():
                 raise TookTooLong
             self._limit.reschedule(None)
-        self._at_work += 1
+        self._at_work.append(asyncio.current_task())
 
     def _go_on(self) -> None:
-        self._at_work -= 1
+        self._at_work.remove(asyncio.current_task())
         self._running_since = self._loop.time()
         if not (self._at_work or self._over or self._limit.expired()):
             self._limit.reschedule(self._running_since + self._left)

@@ -167,6 +167,7 @@ class Pipeline:
         hook = bound.provider.before_run if phase == "beforeRun" else bound.provider.after_run
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
         context.on_progress = _Progress(self._sink, bound, phase)
+        context.on_warning = self._warned
         started = time.perf_counter()
         undo = Undo(self._session, context, bound.state_key, own_only=bound.independent or self._shares_state)
         failure: SidecarError | None = None
@@ -193,6 +194,9 @@ class Pipeline:
         if failure is not None and (phase == "afterRun" or bound.on_error == "warn"):
             self._sink.warn(failure.kind, failure.message, source_id=bound.source_id)
         return failure
+
+    def _warned(self, source_id: str, message: str) -> None:
+        self._sink.warn("providerWarning", f"provider {source_id!r}: {message}", source_id=source_id)
 
     def _stage(
         self, bound: BoundProvider, phase: Phase, spent_ms: float, failure: SidecarError | None, undo: Undo

@@ -67,6 +67,7 @@ class StoredMemory:
         """
         self._memories = memories
         self._embedder = embedder
+        self._problem: str | None = None
         self._weights = weights or Weights()
         self._same_if = same_if or SameIf()
         self._now = now
@@ -75,6 +76,11 @@ class StoredMemory:
     def embedder(self) -> str | None:
         """See `Memory.embedder`."""
         return self._embedder.name if self._embedder is not None else None
+
+    @property
+    def problem(self) -> str | None:
+        """See `Memory.problem`."""
+        return self._problem
 
     async def search(self, query: MemoryQuery) -> Sequence[MemoryHit]:
         """See `Memory.search`."""
@@ -124,7 +130,9 @@ class StoredMemory:
             (vector,) = await self._embedder.embed([text], role="query")
         except EmbedderError as error:
             _log.warning("memory is searched by full text alone: %s", error)
+            self._problem = str(error)
             return None
+        self._problem = None
         return QueryVector(self._embedder.name, vector)
 
     def _rank(self, found: Found, query: MemoryQuery) -> tuple[list[Group], Likeness]:

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from pydantic_core import from_json
 
 from protocol.base import JsonObject
+from providers.api import json_value
 
 MAX_DEPTH: Final = 200
 
@@ -35,8 +36,8 @@ def parse(data: bytes | str) -> Any:
 def parse_object(text: str) -> JsonObject | None:
     """A tool call's arguments; `None` where the text is no JSON object that can travel.
 
-    Refused are numbers that no float64 holds and NUL characters, as everywhere in free-form JSON. Lone surrogates
-    become U+FFFD. Blank text is a call without arguments.
+    Refused are numbers that no float64 or int64 holds and NUL characters, as everywhere in free-form JSON, and what is
+    nested too deep to be stored. Lone surrogates become U+FFFD. Blank text is a call without arguments.
     """
     if not text.strip():
         return {}
@@ -44,7 +45,9 @@ def parse_object(text: str) -> JsonObject | None:
         cleaned = _checked(parse(text))
     except ValueError:
         return None
-    return cast(JsonObject, cleaned) if isinstance(cleaned, dict) else None
+    if not isinstance(cleaned, dict) or _is_deeper(cleaned, json_value.MAX_DEPTH):
+        return None
+    return cast(JsonObject, cleaned)
 
 
 def clean(text: str) -> str:
@@ -85,6 +88,8 @@ def _checked(value: Any) -> Any:
             return clean(value)
         case float() if not math.isfinite(value):
             raise ValueError("a number that no float64 holds")
+        case int() if not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("an integer outside the range of 64 bits")
         case list():
             return [_checked(item) for item in cast(list[Any], value)]
         case dict():

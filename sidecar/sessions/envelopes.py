@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from protocol.base import JsonObject
 from protocol.messages import FunctionResultBlock, Message
 from sidecar.agents.sink import CallNote, Draft
 from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, StoredEvent
+
+from .stored_json import stored_json
 
 _CALLER: Final = "$caller"
 """Where the stored data of a delegated run's event says whose call the run is. No event's own field is called so."""
@@ -60,7 +62,7 @@ def event_row(draft: Draft, seq: int, time: str, run_id: str | None, caller: Cal
     """A durable event as it is stored: what a message of it says stands in the message's row."""
     message_id = row_key(draft.message, run_id) if draft.message is not None else None
     data = draft.data if caller is None else {**draft.data, _CALLER: caller}
-    return Event(seq=seq, type=draft.type, time=time, data=to_json(data), run_id=run_id, message_id=message_id)
+    return Event(seq=seq, type=draft.type, time=time, data=stored_json(data), run_id=run_id, message_id=message_id)
 
 
 def draft_rows(drafts: Sequence[Draft], run_id: str | None, *, is_delegated: bool = False) -> list[Put]:
@@ -89,7 +91,7 @@ def _call_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutCall]:
 
 def _call_body(note: CallNote) -> bytes:
     result = note.result.wire() if note.result is not None else None
-    return to_json({"callId": note.call_id, "name": note.name, "result": result})
+    return stored_json({"callId": note.call_id, "name": note.name, "result": result})
 
 
 def read_call(stored: CallRecord) -> CallNote:
@@ -105,7 +107,7 @@ def read_call(stored: CallRecord) -> CallNote:
 
 def put_message(message: Message, run_id: str | None, *, in_history: bool = True) -> PutMessage:
     """The write that stores a message."""
-    body = message.model_dump_json(by_alias=True, exclude_none=True).encode()
+    body = stored_json(message)
     return PutMessage(message_id=row_key(message, run_id), run_id=run_id, body=body, in_history=in_history)
 
 

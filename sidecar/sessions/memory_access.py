@@ -94,6 +94,11 @@ class MemoryAccess:
         """See `Memory.embedder`."""
         return self._found.name if self._found is not None else None
 
+    @property
+    def problem(self) -> str | None:
+        """See `Memory.problem`."""
+        return self._memory.problem if self._memory is not None else None
+
     async def search(self, query: MemoryQuery) -> Sequence[MemoryHit]:
         """See `Memory.search`."""
         return await (await self._open()).search(query)

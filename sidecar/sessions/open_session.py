@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from protocol.base import Json, JsonObject
 from protocol.sessions import ConfigChoice, ConfigOption, ProviderStatus, SessionInfo
+from providers.api.json_value import MAX_DEPTH, plain_json
 from providers.api.session import Session
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import AgentPlan, check_state
@@ -159,12 +160,28 @@ def state_bytes(key: str, value: Json) -> bytes:
     """A state value as it is stored: plain JSON, nothing else.
 
     Raises:
-        ValueError: it is no JSON; the message names the key.
+        ValueError: it is no JSON that can be read back and sent; the message names the key.
     """
+    _check_key(key)
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except (TypeError, ValueError) as error:
+        body = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"state key {key!r} holds something that is no JSON: {type(error).__name__}") from None
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        try:
+            plain_json(value, key)
+        except ValueError:
+            raise ValueError(f"state key {key!r} is nested too deep") from None
+    return body
+
+
+def _check_key(key: object) -> None:
+    """Tools and providers write the bag as they like."""
+    match key:
+        case str():
+            key.encode()
+        case _:
+            raise ValueError(f"the state key {key!r} is no string")
 
 
 def initial_state(state: JsonObject, plan: AgentPlan) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ from sidecar.stores.base import Damaged, PutRun, PutSession, SessionRow, Snapsho
 
 from .explanations import Explanation
 from .ids import new_id, now
+from .stored_json import stored_json
 
 
 class SessionRecord(WireModel):
@@ -50,7 +51,7 @@ class SessionRecord(WireModel):
     def put(self) -> PutSession:
         """The write that stores this record."""
         return PutSession(
-            body=self.model_dump_json(by_alias=True, exclude_none=True).encode(),
+            body=stored_json(self),
             updated_at=self.updated_at,
             title=self.title,
             cwd=self.cwd,
@@ -98,8 +99,7 @@ class RunRecord(WireModel):
 
     def put(self) -> PutRun:
         """The write that stores this record."""
-        body = self.model_dump_json(by_alias=True, exclude_none=True).encode()
-        return PutRun(run_id=self.run_id, body=body, ended=self.ended)
+        return PutRun(run_id=self.run_id, body=stored_json(self), ended=self.ended)
 
 
 def new_record(params: CreateSessionParams, agent: str, default_cwd: str | None) -> SessionRecord:

@@ -40,7 +40,7 @@ async def repair(store: SessionStore, log: EventLog, snapshot: Snapshot) -> Reco
         rows = await _rows(store, snapshot.session, run.run_id, hidden=caller is not None)
         messages = [Message.model_validate_json(row.body) for row in rows]
         drafts: list[Draft] = []
-        closing = close_calls(messages, "unknown", _begun(snapshot, run.run_id))
+        closing = close_calls(messages, "unknown", begun_calls(snapshot, run.run_id))
         if closing is not None:
             messages.append(closing.message)
             drafts.extend(closing.drafts)
@@ -84,7 +84,7 @@ def interrupted(run: RunRecord) -> RunRecord:
     return run.model_copy(update={"status": "interrupted", "stop_reason": "interrupted", "ended_at": now()})
 
 
-def _begun(snapshot: Snapshot, run_id: str) -> dict[str, FunctionResultBlock | None]:
+def begun_calls(snapshot: Snapshot, run_id: str) -> dict[str, FunctionResultBlock | None]:
     """The calls of a run that were begun, with their results where they had ended."""
     notes = (read_call(stored) for stored in snapshot.open_calls if stored.run_id == run_id)
     return {note.call_id: note.result for note in notes}

@@ -13,8 +13,9 @@ from protocol.messages import Message
 from sidecar.errors import InvalidParams, RunNotFound
 from sidecar.stores.base import SessionStore, Snapshot
 
+from .open_calls import close_calls
 from .record import SessionRecord, read_record
-from .recovery import not_joined, read_runs
+from .recovery import begun_calls, not_joined, read_runs
 from .views import find_run
 
 FORMAT: Final = "agent-sidecar/session"
@@ -100,7 +101,10 @@ async def _entries(store: SessionStore, snapshot: Snapshot) -> list[_Entry]:
             break
         after = page.items[-1].position
     for run in read_runs(snapshot.session, snapshot.unfinished_runs):
-        found.extend(_Entry(message, run.run_id, True) for message in not_joined(run, keys))
+        own = [entry.message for entry in found if entry.run_id == run.run_id and entry.in_history]
+        closing = close_calls(own, "unknown", begun_calls(snapshot, run.run_id))
+        closed = () if closing is None else (closing.message,)
+        found.extend(_Entry(message, run.run_id, True) for message in (*closed, *not_joined(run, keys)))
     return found
 
 

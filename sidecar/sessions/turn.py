@@ -323,6 +323,7 @@ class Turn:
         )
         run = self._ended_record(end)
         drafts = [*self._sink.take(), *(closing.drafts if closing is not None else ()), *map(completed_draft, late)]
+        self._sink.close()  # what middleware has left at work would come after the run's end
         if changes:
             data: JsonObject = {"revision": record.revision, "keys": [change.key for change in changes]}
             drafts.append(Draft("state.changed", data))

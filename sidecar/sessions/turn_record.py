@@ -8,9 +8,11 @@ from protocol.errors import WireError
 from protocol.messages import Message, Source, TextBlock
 from protocol.sessions import WireWarning
 from sidecar.agents.output import Progress
-from sidecar.errors import SidecarError
+from sidecar.errors import SidecarError, new_error_id
+from sidecar.telemetry import log_failure
 
 from .explaining import explanation_of
+from .explanations import Explanation
 from .ids import now
 from .record import RunRecord
 from .tickets import StopKind
@@ -69,9 +71,18 @@ def ended_record(
             "duration_ms": duration_ms,
             "error": WireError.model_validate(end.error.wire()) if end.error else None,
             "warnings": tuple(warnings),
-            "explanation": explanation_of(progress.meter.calls, agent),
+            "explanation": _explanation(progress, agent),
         }
     )
+
+
+def _explanation(progress: Progress, agent: str) -> Explanation | None:
+    """What the calls saw. Somebody's provider may have put anything there: that must not cost the run its end."""
+    try:
+        return explanation_of(progress.meter.calls, agent)
+    except Exception as error:
+        log_failure("explanation of a run", error, new_error_id())
+        return None
 
 
 def _partial(progress: Progress, agent: str, run_id: str) -> Message | None:

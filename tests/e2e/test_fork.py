@@ -1,11 +1,13 @@
 """`forkSession`: a session that begins with another one's conversation and state, and then goes its own way."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bench.fake_model import FakeModel, Stall, T
+from tests.bench.fake_model import TC, F, FakeModel, Stall, T
 from tests.bench.host import FakeHost, HostSession
+from tests.bench.tool_plugins import tool_plugins
 
 
 async def forked(session: HostSession, **params: Any) -> HostSession:
@@ -162,3 +164,34 @@ async def test_a_fork_and_what_names_it_may_be_sent_in_one_read(host: FakeHost) 
 
     assert (await run.result())["text"] == "more"
     assert len((await history.result())["messages"]) == 1
+
+
+@pytest.mark.parametrize("way", ["fork", "document"])
+async def test_a_call_that_is_under_way_is_closed_in_a_copy(
+    start_host: Any, model: FakeModel, tmp_path: Path, way: str
+) -> None:
+    plugins = tool_plugins(tmp_path)
+    host: FakeHost = await start_host(args=plugins.args, env=model.environment)
+    source = await host.create_session()
+    model.says(
+        TC(0, "quick", "add", '{"a": 1, "b": 2}'),
+        TC(1, "slow", "place_order", '{"dish": "soup", "seconds": 30}'),
+        F("tool_calls"),
+    )
+    run = source.start("order")
+    await run.event("tool.completed")
+
+    if way == "fork":
+        copy = await forked(source)
+    else:
+        document = (await host.request("exportSession", {"sessionId": source.id}))["document"]
+        await host.request("importSession", {"document": document, "newSessionId": "copy"})
+        copy = HostSession(host, "copy", {})
+
+    found = await host.request("getHistory", {"sessionId": copy.id})
+    results = {block["callId"]: block["content"][0]["text"] for block in found["messages"][-1]["content"]}
+    assert [message["role"] for message in found["messages"]] == ["user", "assistant", "tool"]
+    assert results["quick"] == "3"
+    assert results["slow"].startswith("Outcome unknown")
+    assert await source.history() == [("user", "order"), ("assistant", "")]
+    await source.cancel()

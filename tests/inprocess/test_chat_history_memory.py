@@ -23,6 +23,7 @@ class FakeMemory:
     records: Sequence[MemoryRecord] = ()
     broken: bool = False
     embedder: str | None = None
+    problem: str | None = None
     queries: list[MemoryQuery] = field(default_factory=list)
 
     async def search(self, query: MemoryQuery) -> Sequence[MemoryHit]:
@@ -109,7 +110,7 @@ async def test_a_filter_of_one_s_own_changes_that() -> None:
 
     execution = await run.say(user("from a provider", source="provider"), "from the host")
 
-    assert [query.text for query in memory.queries] == ["from a provider\nfrom the host"]
+    assert [query.text for query in memory.queries] == ["from the host\nfrom a provider"], "newest first"
     assert [one.text for one in execution.memories if one.role == "user"] == ["from a provider", "from the host"]
 
 
@@ -159,3 +160,14 @@ async def test_the_text_that_is_shown_has_time_and_role_and_a_redactor_of_one_s_
     shown = run.client.requests[0].messages[-1].text
     assert "[2026-11-10 12:00, user] No spicy food." in shown
     assert execution.memories[0].text == "X is hungry"
+
+
+async def test_a_search_without_the_vectors_that_there_should_be_is_reported() -> None:
+    """F6."""
+    run = agent(FakeMemory([record("No spicy food.")], embedder="fake", problem="the endpoint is silent"))
+
+    execution = await run.say("hello")
+
+    assert execution.progress.text == "ok"
+    message = "provider 'memory': memory was searched by full text alone: the endpoint is silent"
+    assert run.sink.warnings == [("providerWarning", message, "memory")]

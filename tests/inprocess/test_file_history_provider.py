@@ -68,6 +68,9 @@ async def test_a_torn_end_is_warned_of_and_costs_nothing(tmp_path: Path) -> None
     assert texts(await history.get_messages("s", state={})) == ["one"]
     assert history.warning is not None
     assert "line 2" in history.warning
+    run = AgentRun(FakeClient(says("ok")), [history])
+    await run.say("two")
+    assert [(kind, source) for kind, _, source in run.sink.warnings] == [("providerWarning", "file_history")]
 
 
 async def test_a_run_without_a_session_makes_no_file(tmp_path: Path) -> None:
