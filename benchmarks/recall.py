@@ -40,6 +40,7 @@ from .recall_set import HALVES, NOW, SPLITS, Half, RecallSet, Split, make
 FIRSTS: Final = (1, 3, 10)
 """How many hits are looked at."""
 TUNED_AT: Final = 3
+_NONE: Final = "none"
 PEOPLE: Final = 20
 
 _FIELDS: Final = ChatHistoryMemoryConfig.model_fields
@@ -205,6 +206,8 @@ def _mean(recall: Recall) -> float:
 
 
 def _embedder(wanted: str | None, console: Console) -> LocalEmbedder | None:
+    if wanted == _NONE:
+        return None
     model = next((one for one in BUNDLED if one.package == wanted), None) if wanted else best_installed()
     if model is None or not model.is_usable:
         console.print(f"{wanted or 'an embedder'} is not here: {GET_IT}. Full text alone is measured.")
@@ -215,7 +218,8 @@ def _embedder(wanted: str | None, console: Console) -> LocalEmbedder | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=PEOPLE, help="how many people the set has")
-    parser.add_argument("--embedder", choices=[model.package for model in BUNDLED], help="default: the best installed")
+    embedders = [*(model.package for model in BUNDLED), _NONE]
+    parser.add_argument("--embedder", choices=embedders, help="default: the best installed")
     parser.add_argument("--tune", action="store_true", help="try weights, diversity and recency")
     parser.add_argument("--variants", action="store_true", help="try other ways to write and to ask")
     return parser.parse_args()

@@ -67,7 +67,7 @@ class RecallSet:
 
 
 def make(people: int, seed: int = 20261130) -> RecallSet:
-    """The set: about 110 turns and 34 questions a person.
+    """The set: 130 turns and 89 questions a person.
 
     Args:
         people: How many; half of them speak Chinese.

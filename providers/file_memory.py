@@ -25,6 +25,7 @@ from .file_memory_scope import (
 )
 from .file_memory_tools import FileMemoryTools
 from .file_stores import SharedStore, StoreError, StoreLimits, open_store
+from .memory_text import NOTED
 
 INSTRUCTIONS: Final = """\
 You have a memory of text files, and the file_memory_* tools to use it. What you write there outlasts this conversation.
@@ -96,7 +97,9 @@ class FileMemoryProvider(ContextProvider):
             context.progress(self, f"the index of the memory was left out: {error}")
             return
         if index is not None:
-            context.extend_messages(self, [text_message("user", f"{INDEX_INTRODUCTION}\n\n{index}")])
+            told = text_message("user", f"{INDEX_INTRODUCTION}\n\n{index}")
+            # What it says of the files is theirs, and goes with them: no explanation of the run is to keep it.
+            context.extend_messages(self, [told.model_copy(update={"metadata": {NOTED: {}}})])
 
     async def after_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Where the state keeps whose memory it is: keep that as it was, whatever tools have written over it."""

@@ -9,7 +9,7 @@ from protocol.messages import Message
 from providers.api.memory import MemoryHit, MemoryRecord, Resolved
 
 NOTED: Final = "recalled"
-"""The key of a message's metadata that says where memories stand in its text."""
+"""The key of a message's metadata that says where memories stand in its text; `{}`: all of it may be erased one day."""
 
 _RECENT: Final = "The latest, in order:"
 _SPOKEN: Final = frozenset({"user", "assistant"})

@@ -14,17 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from .text_search_html import Html
-
 Kind = Literal["markdown", "plain", "pages", "web"]
 """What a place in a document is called by: a line, a line, a page, nothing."""
 
 MAX_TEXT: Final = 8_000_000
 """Characters of one document's text; a longer one is not indexed."""
-PDF_SECONDS: Final = 60
-"""Of reading one PDF file, after which it is given up."""
+SECONDS: Final = {"html": 10, "pdf": 60}
+"""Of reading one document, after which it is given up."""
 _MEMORY: Final = 1 << 30
-_CHILD: Final = Path(__file__).with_name("text_search_pdf_child.py")
+_CHILD: Final = Path(__file__).with_name("text_search_child.py")
 
 _MARKDOWN: Final = frozenset({".md", ".markdown", ".mdx"})
 _HTML: Final = frozenset({".htm", ".html", ".xhtml"})
@@ -109,10 +107,8 @@ def _plain(data: bytes) -> Document:
 
 def _html(data: bytes) -> Document:
     declared = _CHARSET.search(data, 0, 4096)
-    page = Html()
-    page.feed(_decoded(data, declared[1].decode("ascii") if declared else None))
-    page.close()
-    return Document(_bounded(page.text), "web", page.title)
+    text = _decoded(data, declared[1].decode("ascii") if declared else None)
+    return _apart("html", text.encode(), "web")
 
 
 PLAIN: Final = Reader("plain-1", _plain)
@@ -127,23 +123,26 @@ def _no_pdf(data: bytes) -> Document:
 
 
 def _pdf(data: bytes) -> Document:
-    """In a process of its own: a PDF file is a program of a kind, and may take any time or memory."""
-    answer = asyncio.run(_asked(data))
+    return _apart("pdf", data, "pages")
+
+
+def _apart(sort: Literal["html", "pdf"], data: bytes, kind: Kind) -> Document:
+    """Read it in a process of its own: a malformed document can take any time or memory, and hold up all threads."""
+    answer = asyncio.run(_asked(sort, data))
     if "error" in answer:
         raise Unreadable(str(answer["error"]))
-    pages = [_tidied(page.encode("utf-8", "replace").decode()).replace("\f", "\n") for page in answer["pages"]]
-    if not any(page.strip() for page in pages):
-        raise Unreadable("the PDF holds no text; it may be scanned")
-    return Document(_bounded("\f".join(pages)), "pages")
+    text = str(answer["text"]).encode("utf-8", "replace").decode()  # a PDF may hold halves of characters
+    return Document(_bounded(_tidied(text)), kind, answer.get("title"))
 
 
-async def _asked(data: bytes) -> dict[str, Any]:
-    limits = json.dumps({"seconds": PDF_SECONDS, "bytes": _MEMORY, "characters": MAX_TEXT})
+async def _asked(sort: str, data: bytes) -> dict[str, Any]:
+    seconds = SECONDS[sort]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-I",
+        *(["-I"] if sort == "pdf" else ["-I", "-S"]),  # what reads PDF is an installed package
         str(_CHILD),
-        limits,
+        sort,
+        json.dumps({"seconds": seconds, "bytes": _MEMORY, "characters": MAX_TEXT}),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -152,7 +151,7 @@ async def _asked(data: bytes) -> dict[str, Any]:
     )
     told = b""
     try:
-        async with asyncio.timeout(PDF_SECONDS):
+        async with asyncio.timeout(seconds):
             told, _ = await process.communicate(data)
     except TimeoutError:
         pass  # told apart below, as one that its own limits have ended
@@ -164,7 +163,7 @@ async def _asked(data: bytes) -> dict[str, Any]:
     try:
         return json.loads(told)
     except ValueError:
-        raise Unreadable("the PDF took too much time or memory") from None
+        raise Unreadable("it took too much time or memory to read") from None
 
 
 def _decoded(data: bytes, declared: str | None = None) -> str:

@@ -4,6 +4,7 @@ Everything is opened from the descriptor of the folder above it: what is looked 
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,9 +23,12 @@ MAX_ENTRIES: Final = 200_000
 """Files and folders that one walk looks at."""
 MAX_IGNORE_BYTES: Final = 64 << 10
 """Of one `.gitignore`; a longer one is not read."""
+MAX_WILDCARDS: Final = 2
+"""Of `*` in a line of a `.gitignore`, and of all with `**` one more; other lines are passed over."""
 PASSED_OVER: Final = frozenset({"__pycache__", "node_modules"})
 """Folders that are passed over as hidden ones are."""
 
+_STARS: Final = re.compile(r"\*+")
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _FILE: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | _NO_LINK
@@ -260,10 +264,18 @@ def _ignore_file(folder: int) -> "GitIgnoreSpec | None":
         return None
     good: list[str] = []
     for line in found[0].decode(errors="replace").splitlines():
+        if not _is_quick(line):
+            continue
         with suppress(ValueError):
             patterns([line])
             good.append(line)
     return patterns(good)
+
+
+def _is_quick(line: str) -> bool:
+    """Whether a stranger's pattern comes to an end soon: each wildcard multiplies what there is to try."""
+    stars = [len(run) for run in _STARS.findall(line)]
+    return len(stars) <= MAX_WILDCARDS + 1 and stars.count(1) <= MAX_WILDCARDS
 
 
 def _is_ignored(path: str, rules: "_Ignored") -> bool:

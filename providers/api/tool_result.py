@@ -145,15 +145,16 @@ def _as_json(value: Any) -> tuple[str, Json]:
 
 
 def _structured(plain: Json) -> Json:
-    """The value, if it is an object or an array and nested so little that it can be sent inside of something."""
-    return plain if _is_container(plain) and _is_shallow(plain, _MAX_DEPTH) else None
+    """The value, if it is an object or an array that can be sent inside of something."""
+    return plain if _is_container(plain) and _travels(plain, _MAX_DEPTH) else None
 
 
-def _is_shallow(value: Json, levels: int) -> bool:
+def _travels(value: Json, levels: int) -> bool:
+    """Whether it is nested no deeper than so many levels, and its integers have 64 bits."""
     if not _is_container(value):
-        return True
+        return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
     items: Any = cast("Json", value.values() if isinstance(value, dict) else value)
-    return levels > 0 and all(_is_shallow(item, levels - 1) for item in items)
+    return levels > 0 and all(_travels(item, levels - 1) for item in items)
 
 
 def _is_container(value: Json) -> bool:

@@ -108,6 +108,12 @@ async def _search(client: SidecarClient, arguments: Arguments, out: Output) -> N
 
 
 async def _delete(client: SidecarClient, arguments: Arguments, out: Output) -> None:
+    if not arguments.yes:
+        await _ask(client, arguments, out)
+    out.line(f"deleted: {await client.delete_memories(**_doomed(arguments))}")
+
+
+def _doomed(arguments: Arguments) -> DeleteMemoriesParams:
     params = DeleteMemoriesParams(scope=arguments.whose, type=arguments.type)
     if arguments.collection is not None:
         params["collection"] = arguments.collection
@@ -115,9 +121,7 @@ async def _delete(client: SidecarClient, arguments: Arguments, out: Output) -> N
         params["all"] = True
     else:
         params["memoryIds"] = arguments.memory
-    if not arguments.yes:
-        await _ask(client, arguments, out)
-    out.line(f"deleted: {await client.delete_memories(**params)}")
+    return params
 
 
 async def _ask(client: SidecarClient, arguments: Arguments, out: Output) -> None:

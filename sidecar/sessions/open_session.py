@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import from_json
 
@@ -26,6 +27,9 @@ from .transcript import Transcript
 
 if TYPE_CHECKING:
     from .turn import Turn
+
+_MAY_NOT_TRAVEL: Final = re.compile(rb"\\u0000|\d{19}")
+"""What the wire refuses in free-form JSON leaves this in its bytes; what leaves it need not be refused."""
 
 
 class OpenSession:
@@ -172,7 +176,23 @@ def state_bytes(key: str, value: Json) -> bytes:
             plain_json(value, key)
         except ValueError:
             raise ValueError(f"state key {key!r} is nested too deep") from None
+    if _MAY_NOT_TRAVEL.search(body) and not _travels(from_json(body)):
+        raise ValueError(f"state key {key!r} holds a NUL character, or an integer outside the range of 64 bits")
     return body
+
+
+def _travels(value: Json) -> bool:
+    match value:
+        case str():
+            return "\0" not in value
+        case int():
+            return -(1 << 63) <= value < 1 << 63
+        case list():
+            return all(map(_travels, cast("list[Any]", value)))
+        case dict():
+            return all(_travels(key) and _travels(item) for key, item in cast("dict[str, Any]", value).items())
+        case _:
+            return True
 
 
 def _check_key(key: object) -> None:
@@ -180,6 +200,8 @@ def _check_key(key: object) -> None:
     match key:
         case str():
             key.encode()
+            if "\0" in key:
+                raise ValueError(f"the state key {key!r} holds a NUL character")
         case _:
             raise ValueError(f"the state key {key!r} is no string")
 

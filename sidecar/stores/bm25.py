@@ -40,7 +40,9 @@ def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> list[
         found = hits.anywhere & lengths.keys()
         rarity = math.log(1 + (len(lengths) - len(found) + 0.5) / (len(found) + 0.5))
         for ref in found:
-            weight = 1.0 if ref in hits.text else CONTEXT
-            norm = _K1 * (1 - _B + _B * lengths[ref] / mean)
-            scores[ref] = scores.get(ref, 0.0) + rarity * weight * (_K1 + 1) / (weight + norm)
+            is_own = ref in hits.text
+            # A short answer to a long question holds none of its words: its shortness must not make up for that.
+            length = lengths[ref] if is_own else max(lengths[ref], mean)
+            worth = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * length / mean))
+            scores[ref] = scores.get(ref, 0.0) + rarity * worth * (1.0 if is_own else CONTEXT)
     return sorted(scores, key=lambda ref: (-scores[ref], -ref))[:limit]

@@ -141,14 +141,14 @@ PRINTED = {
     "travel_assistant/main.py": """
         --- TravelAssistant
         You: I travel by train and love mountains.
-        Agent: I will remember that. Kept as note 1.
+        Agent: I will remember that. File 'travel.md' written with description.
         You: Where shall I go?
         Agent: What I know of you: The user says: I travel by train and love mountains.
         --- ForgetfulAssistant
         You: I travel by train and love mountains.
-        Agent: I will remember that. Kept as note 1.
+        Agent: I will remember that. File 'travel.md' written with description.
         You: Where shall I go?
-        Agent: What I know of you: There are no notes.
+        Agent: What I know of you: File 'travel.md' not found.
     """,
 }
 """Program → all that it prints."""
@@ -339,10 +339,22 @@ async def test_what_another_agent_says_to_itself_never_comes_into_the_conversati
     assert (await session.state())["state"]["findings"] == "There is much to say about tea."
 
 
-async def test_a_provider_s_tools_are_offered_to_the_model(start: Any, model: FakeModel) -> None:
-    session = await (await start("travel_assistant")).create_session(agent="TravelAssistant", model="openai:fake")
-    model.says("ok")
+async def test_files_under_a_user_s_name_are_told_to_every_conversation_of_that_user_and_to_no_other(
+    start: Any, model: FakeModel, tmp_path: Path
+) -> None:
+    host = await start("travel_assistant")
+    note = {"file_name": "travel.md", "content": "by train", "description": "How to get there."}
+    model.calls("file_memory_write", note)
+    model.otherwise(lambda request: ["ok"])
 
-    await session.run("Hello")
+    seen: list[str] = []
+    for user in ("users/ada", "users/ada", "users/eve"):
+        session = await host.create_session(
+            agent="TravelAssistant", model="openai:fake", cwd=str(tmp_path), state={"memory_scope": user}
+        )
+        await session.run("Hello")
+        seen.append(model.last_request.text)
 
-    assert model.last_request.tool_names == ["travel_notes_write", "travel_notes_read"]
+    assert "How to get there." in seen[1]
+    assert "How to get there." not in seen[2]
+    assert "file_memory_write" in model.last_request.tool_names

@@ -18,6 +18,7 @@ PAGES = (
     "tools.md",
     "middleware.md",
     "runtime-context.md",
+    "memory.md",
     "text-search.md",
     "coming-from-agent-framework.md",
 )

@@ -26,7 +26,7 @@ def nested(levels):
     return value
 
 
-WRITTEN = {"deep": nested(200), "endless": nested(5000), "key": 1, "half": 1}
+WRITTEN = {"deep": nested(200), "endless": nested(5000), "key": 1, "half": 1, "nul": ["a\\0b"], "large": {"n": 1 << 63}}
 KEYS = {"key": 7, "half": "\\ud83d"}
 
 
@@ -122,7 +122,7 @@ async def test_arguments_are_taken_only_as_deep_as_they_can_be_read_again(
     await readable(host, session)
 
 
-@pytest.mark.parametrize("what", ["deep", "endless", "key", "half"])
+@pytest.mark.parametrize("what", ["deep", "endless", "key", "half", "nul", "large"])
 async def test_state_that_cannot_be_stored_is_dropped_with_a_warning(
     start_host: Any, model: FakeModel, store: str, tmp_path: Path, what: str
 ) -> None:

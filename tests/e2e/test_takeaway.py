@@ -121,9 +121,7 @@ async def test_what_alice_cannot_eat_and_her_last_order_stand_before_the_model_w
     host: FakeHost = await start()
     orders = [await ordered(host, "Alice", text) for text in [FIRST, *[LATER] * 4]]
 
-    memory = model.last_request.messages[-4]["content"]
-    found, _, latest = memory.partition("The latest, in order:\n")
-    assert [message["role"] for message in model.last_request.messages[-4:-2]] == ["user", "assistant"]
+    found, _, latest = model.last_request.last_user_text.partition("The latest, in order:\n")
     assert re.search(rf"^\[[\d :-]+, user\] {FIRST}$", found, re.MULTILINE)
     [(_, last)] = DATED.findall(latest)
     assert dishes_of(last) == orders[-2]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from providers.api.memory import EmbedderError
+from providers.api.memory import EmbedderError, MemoryQuery
+from sidecar.memory.retrieval import StoredMemory
 from sidecar.memory.vector_filler import BATCH, VectorFiller
 from sidecar.stores.base import Refused, SessionStore
 from sidecar.stores.memories import OtherModel
@@ -94,6 +95,17 @@ async def test_a_collection_without_vectors_is_searched_by_words(store: SessionS
     assert (by_words(found), by_vectors(found)) == (["text"], [])
     with pytest.raises(Refused):
         await store.memories.fill("memory", "made-up", [])
+
+
+async def test_without_numpy_words_are_all_there_is(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await remember(store, said("1", "text"), said("2", "unlike"))
+    await fill(store)
+    for module in ("stores.sqlite_search", "stores.plain_memories", "memory.likeness"):
+        monkeypatch.setattr(f"sidecar.{module}.is_available", lambda: False)
+    found = await store.memories.find(of(ALICE), "text", asked("text"), 3)
+    assert (by_words(found), by_vectors(found)) == (["text"], [])
+    (hit,) = await StoredMemory(store.memories, embedder=MadeUpEmbedder()).search(MemoryQuery("memory", ALICE, "text"))
+    assert hit.record.memory_id == "1"
 
 
 # Made after the fact.

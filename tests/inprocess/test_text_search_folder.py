@@ -231,7 +231,7 @@ def test_one_bad_document_keeps_no_other_out(docs: Path, monkeypatch: pytest.Mon
     write(docs / "a.txt", b"\xff\xfe\xfa")
     write(docs / "b.html", "<p>anything")
     write(docs / "c.md", "fine")
-    monkeypatch.setattr(text_search_readers.Html, "close", lambda self: 1 / 0)
+    monkeypatch.setattr(text_search_readers, "_apart", lambda *_: 1 / 0)
     index = index_of(docs)
 
     told = refresh(index)

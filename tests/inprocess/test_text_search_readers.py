@@ -129,11 +129,12 @@ def test_a_pdf_without_text_is_refused(data: bytes, why: str) -> None:
         read("a.pdf", data)
 
 
-def test_a_pdf_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_search_readers, "PDF_SECONDS", 0)
+@pytest.mark.parametrize(("name", "data"), [("a.pdf", pdf("text")), ("a.html", b"<a " * 30_000)], ids=["pdf", "html"])
+def test_a_document_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch, name: str, data: bytes) -> None:
+    monkeypatch.setattr(text_search_readers, "SECONDS", {"pdf": 0, "html": 1})
 
     with pytest.raises(Unreadable, match="too much time"):
-        read("a.pdf", pdf("text"))
+        read(name, data)
 
 
 def test_without_its_library_a_pdf_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,24 @@ def test_an_ignore_file_has_a_greatest_size(tmp_path: Path, size: int, counts: b
     assert seen(tmp_path) == ([] if counts else ["a.md"])
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["*a*a*a*a*a*a*a*b", "a?*" * 20, "/**/a*/**/a*/**/a*b", "*a*ab"])
+def test_no_pattern_of_a_stranger_takes_for_ever(tmp_path: Path, pattern: str) -> None:
+    name = f"{'a' * 200}.md"
+    plant(tmp_path, name)
+    (tmp_path / ".gitignore").write_text(f"{pattern}\n")
+
+    assert seen(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("pattern", ["*.md", "a*.*", "**/*.m*", "**/a/**"])
+def test_usual_wildcards_are_heeded(tmp_path: Path, pattern: str) -> None:
+    plant(tmp_path, "a/a.md")
+    (tmp_path / ".gitignore").write_text(f"{pattern}\n")
+
+    assert seen(tmp_path) == []
+
+
 def test_an_ignore_file_that_is_none_does_no_harm(tmp_path: Path) -> None:
     plant(tmp_path, "a.md", "sub/b.md")
     (tmp_path / ".gitignore").mkdir()

@@ -135,6 +135,12 @@ def test_a_value_that_holds_itself_is_shown_by_str() -> None:
     assert text_of(tool_result(loop)) == "[[...]]"
 
 
+def test_json_with_an_integer_that_cannot_be_sent_is_told_as_text_only() -> None:
+    assert tool_result({"n": 1 << 63}).structured is None
+    assert text_of(tool_result({"n": 1 << 63})) == '{"n": 9223372036854775808}'
+    assert tool_result({"n": (1 << 63) - 1}).structured == {"n": (1 << 63) - 1}
+
+
 def test_json_nested_deeper_than_can_be_sent_is_told_as_text_only() -> None:
     deep: Any = 1
     for _ in range(101):
@@ -214,7 +220,11 @@ def test_a_structured_value_that_is_too_large_goes_alone() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 63) - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
 )
 any_text = st.text(st.characters(exclude_categories=[]))  # lone surrogates too
