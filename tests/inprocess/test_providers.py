@@ -188,6 +188,7 @@ async def test_static_messages_stand_before_the_input_of_every_run() -> None:
 
 async def test_what_a_provider_learnt_in_one_session_is_there_in_its_next_run_and_in_no_other_session() -> None:
     """Case 1."""
+
     def learn(hook: Hook) -> None:
         hook.state.setdefault("food", hook.context.input_messages[0].text.removeprefix("my favorite food is "))
 

@@ -67,7 +67,7 @@ per_service_call_history = false
 
 def test_a_misspelt_key_is_told_before_a_missing_feature(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="did you mean 'limits'") as caught:
-        load_text(tmp_path, '[limts]\n[agents.a]\nharness = true')
+        load_text(tmp_path, "[limts]\n[agents.a]\nharness = true")
 
     assert "agents.a.harness" not in caught.value.message
 
