@@ -26,7 +26,7 @@ from sidecar.stores.memories import Memories
 from sidecar.stores.memory_rows import Found, MemoryFilter, QueryVector
 from sidecar.stores.memory_rules import check_scope, instant, is_blank
 
-from .fusion import Ranking, Weights, aged, fuse
+from .fusion import Ranking, Weights, aged, fuse, weights_for
 from .likeness import Likeness, SameIf
 from .records import record_of
 from .selection import Group, folded, replies_allowed, select
@@ -61,14 +61,14 @@ class StoredMemory:
         Args:
             memories: Where the records are.
             embedder: Turns queries into vectors; `None`: full text alone.
-            weights: What full text and vectors count.
+            weights: What full text and vectors count; default: as measured for the embedder.
             same_if: When two records say the same.
             now: The time against which age counts.
         """
         self._memories = memories
         self._embedder = embedder
         self._problem: str | None = None
-        self._weights = weights or Weights()
+        self._weights = weights or weights_for(self.embedder)
         self._same_if = same_if or SameIf()
         self._now = now
 

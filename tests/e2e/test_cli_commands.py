@@ -104,7 +104,7 @@ async def test_doctor_is_content_where_the_default_agent_can_run(cli: Cli) -> No
 async def test_doctor_reads_a_store_that_is_there(cli: Cli) -> None:
     await cli("run", "hello", "--session", "s", "--model", "scripted:echo", "--store", cli.store)
     _, checks = await _doctor(cli, "--store", cli.store)
-    assert "schema 1" in checks["store"]["detail"]
+    assert "schema 2" in checks["store"]["detail"]
 
 
 async def test_doctor_names_a_store_that_is_not_ours(cli: Cli) -> None:

@@ -1,11 +1,12 @@
 """Vectors: what every store promises of them, and how they follow after the records, over restarts and failures."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from providers.api.memory import EmbedderError, MemoryQuery
+from providers.api.memory import EmbedderError, MemoryQuery, Vector
 from sidecar.memory.retrieval import StoredMemory
 from sidecar.memory.vector_filler import BATCH, VectorFiller
 from sidecar.stores.base import Refused, SessionStore
@@ -155,3 +156,20 @@ async def test_another_model_has_to_embed_anew(store: SessionStore) -> None:
     assert (info.embedder, info.pending) == ("other", 0)
     found = await store.memories.find(of(ALICE), "", asked("text", "other"), 5)
     assert len(found.dense) == 2
+
+
+class Picky(MadeUpEmbedder):
+    """Fails where a text is among those that it cannot take."""
+
+    async def embed(self, texts: Sequence[str], *, role: Literal["query", "passage"]) -> Sequence[Vector]:
+        if "bad" in texts:
+            raise EmbedderError("a text cannot be embedded")
+        return await super().embed(texts, role=role)
+
+
+async def test_a_text_that_cannot_be_embedded_keeps_no_other_from_its_vector(store: SessionStore) -> None:
+    await remember(store, said("1", "good"), said("2", "bad"), said("3", "better"))
+
+    assert await VectorFiller(store.memories, Picky()).fill_all() == 2
+
+    assert [one.text for one in await store.memories.pending("memory", 0, 10)] == ["bad"]
