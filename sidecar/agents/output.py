@@ -35,6 +35,8 @@ class Progress:
     """Calls whose results are not in the transcript yet: begun (`None`), or with their result."""
     override: tuple[Message, ...] | None = None
     """What run middleware answers in place of the output's messages."""
+    left_service: bool = False
+    """The session's conversation at a service was not gone on from: the service does not have this run."""
     conversation_id: str | None = None
     """Where the model's service keeps the conversation."""
 

@@ -176,7 +176,7 @@ class Execution:
         client = self._metered(None, Source(type="agent", source_id=self.name))
         progress.stage = "beforeRun"
         histories, is_at_service = self._decide_history(client)
-        progress.conversation_id = self._session.service_session_id
+        progress.conversation_id = self._session.service_session_id if is_at_service else None
         try:
             await self._pipeline.before()
         finally:
@@ -229,19 +229,16 @@ class Execution:
         self._sink.warn("historyNotLoaded", message, source_id=bound.source_id)
 
     def _is_at_service(self, client: ChatClient) -> bool:
-        """Whether the model's service keeps the conversation of this run.
-
-        Raises:
-            CapabilityRequired: the session's is kept at a service, and this model has none that keeps any.
-        """
-        if self._plan.implementation is not None:
-            return False
+        """Whether the model's service keeps the conversation of this run."""
         traits = client.traits
         if self._session.service_session_id is not None:
             if not traits.keeps_conversations:
-                what = f"model {client.name!r} for a session whose conversation a service keeps (serviceSessionId)"
-                raise CapabilityRequired("serviceHistory", what)
-            return True
+                self.progress.left_service = True
+                message = (
+                    f"{client.name} cannot go on from the conversation that a service keeps: it gets the transcript"
+                )
+                self._sink.warn("conversationLeft", message)
+            return traits.keeps_conversations
         store = self._context.options.store
         return traits.keeps_conversations and (traits.stores_by_default if store is None else store)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from protocol.base import JsonObject
-from protocol.messages import Message, Source
+from protocol.messages import Message
 from protocol.runs import RunResult
 from protocol.sessions import WireWarning
 from sidecar.agents.loop import completed_draft
@@ -26,7 +26,7 @@ from .child_runs import ChildRuns, Delegator
 from .event_log import is_lost
 from .explaining import explanation_of
 from .explanations import Explanation
-from .ids import new_id, now
+from .ids import now
 from .open_calls import close_calls
 from .open_session import OpenSession, state_bytes
 from .outlet import Outlet
@@ -35,7 +35,7 @@ from .record import RunRecord
 from .run_results import merge_options, run_result
 from .storage_errors import storage_error
 from .tickets import RunTicket, StopKind
-from .turn_record import End, completed_data, ended_record
+from .turn_record import End, completed_data, conversation_of, ended_record, stamped
 from .turn_record import stopped as stopped_by
 from .turn_request import TurnRequest
 from .turn_sink import TurnSink
@@ -73,7 +73,7 @@ class Turn:
         self._clock = time.monotonic()
         self._mirror = ProgressMirror(outlet.notify, request.work_done_token, request.partial_result_token)
         self._sink = TurnSink(session.log, self.run_id, outlet, self._mirror, stream=request.stream)
-        self._input = tuple(self._stamped(message, self.started_at) for message in request.input_messages)
+        self._input = tuple(stamped(message, self.run_id, self.started_at) for message in request.input_messages)
         self._steered: tuple[Message, ...] = ()
         self._base = session.state()
         self._working = session.working_session()
@@ -173,8 +173,9 @@ class Turn:
         """Those that neither the transcript nor this run has."""
         session = self._session
         stored = await session.transcript.load(session.session_id)
-        known = {message.message_id for message in (*stored, *self._input, *self._steered)}
-        return tuple(self._stamped(message, now()) for message in messages if message.message_id not in known - {None})
+        known = {message.message_id for message in (*stored, *self._input, *self._steered)} - {None}
+        new = (message for message in messages if message.message_id not in known)
+        return tuple(stamped(message, self.run_id, now()) for message in new)
 
     async def _begin(self) -> None:
         """Store the run and its input: from here on it has exactly one end. No model call without that.
@@ -317,8 +318,7 @@ class Turn:
                 "updated_at": now(),
                 "usage": before.usage + progress.meter.usage,
                 "revision": before.revision + bool(changes),
-                "service_session_id": progress.conversation_id or before.service_session_id,
-                "resends_history": before.resends_history and progress.conversation_id is None,
+                **conversation_of(progress, before),
             }
         )
         run = self._ended_record(end)
@@ -393,16 +393,6 @@ class Turn:
             wants_value=self._request.response_schema is not None,
             duration_ms=self._duration_ms(),
             warnings=self._sink.warnings,
-        )
-
-    def _stamped(self, message: Message, created_at: str) -> Message:
-        return message.model_copy(
-            update={
-                "message_id": message.message_id or new_id("msg"),
-                "source": Source(type="external"),
-                "run_id": self.run_id,
-                "created_at": created_at,
-            }
         )
 
     def _duration_ms(self) -> int:

@@ -13,8 +13,8 @@ from sidecar.telemetry import log_failure
 
 from .explaining import explanation_of
 from .explanations import Explanation
-from .ids import now
-from .record import RunRecord
+from .ids import new_id, now
+from .record import RunRecord, SessionRecord
 from .tickets import StopKind
 
 
@@ -44,6 +44,28 @@ def completed_data(end: End, progress: Progress, duration_ms: int) -> JsonObject
     if end.error is not None:
         data["error"] = end.error.wire()
     return data
+
+
+def conversation_of(progress: Progress, before: SessionRecord) -> JsonObject:
+    """Where a session's conversation is kept from now on; a service that misses a turn is told all of it later."""
+    if progress.left_service:
+        return {"service_session_id": None, "resends_history": True}
+    return {
+        "service_session_id": progress.conversation_id or before.service_session_id,
+        "resends_history": before.resends_history and progress.conversation_id is None,
+    }
+
+
+def stamped(message: Message, run_id: str, created_at: str) -> Message:
+    """A host's message as a run takes it in."""
+    return message.model_copy(
+        update={
+            "message_id": message.message_id or new_id("msg"),
+            "source": Source(type="external"),
+            "run_id": run_id,
+            "created_at": created_at,
+        }
+    )
 
 
 def ended_record(

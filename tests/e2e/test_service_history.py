@@ -123,16 +123,24 @@ async def test_inside_a_run_only_the_results_of_its_tools_are_sent_on(
     assert service.last_request.body["previous_response_id"] == "resp_1"
 
 
-async def test_a_model_whose_service_keeps_nothing_refuses_a_session_that_a_service_keeps(
+async def test_a_model_whose_service_keeps_nothing_goes_on_from_the_transcript_and_a_service_is_told_it_later(
     start_host: Any, tmp_path: Path, service: FakeResponses
 ) -> None:
     host = await start(start_host, tmp_path, service)
-    session: HostSession = await host.create_session(model="scripted:echo", serviceSessionId="conv_1")
+    session: HostSession = await host.create_session(sessionId="s", model=SERVICE)
+    service.says("hello")
+    await session.run("one")
 
-    refused = await host.refusal("run", {"sessionId": session.id, "input": "hi"})
+    await host.request("updateSession", {"sessionId": "s", "configOptions": {"model": "scripted:echo"}})
+    local = await session.run("two")
+    await host.request("updateSession", {"sessionId": "s", "configOptions": {"model": SERVICE}})
+    service.says("fine")
+    await session.run("three")
 
-    assert refused.kind == "capabilityRequired"
-    assert refused.data["feature"] == "serviceHistory"
+    assert local["text"] == "two"
+    assert [warning["kind"] for warning in local["warnings"]] == ["conversationLeft"]
+    assert inputs(service) == [["one"], ["one", "hello", "two", "two", "three"]]
+    assert "previous_response_id" not in service.last_request.body
 
 
 async def test_a_forked_session_begins_a_conversation_of_its_own_with_what_was_said_so_far(
