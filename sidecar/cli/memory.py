@@ -1,4 +1,7 @@
-"""`memory list|search|delete|export`: what agents remember of somebody, by the same requests that any host sends."""
+"""`memory list|search|delete|export`: what agents remember of somebody, by the same requests that any host sends.
+
+`memory embed` is of another kind, and has a file of its own.
+"""
 
 import argparse
 import asyncio
@@ -17,6 +20,7 @@ from sidecar_client.types import (
 )
 
 from .command import Arguments, Command, CommandError, serve_arguments, shared_options
+from .memory_embed import add_embed
 from .output import Output, stdout
 
 _SCOPE_KEYS: Final = ("applicationId", "agentId", "sessionId", "userId")
@@ -41,6 +45,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     deleting.add_argument("--all", action="store_true", help="everything in the scope")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
     _action(actions, "export", _export, "everything that is remembered in a scope, one JSON object a line")
+    add_embed(actions)
 
 
 def _action(actions: Any, name: str, action: Action, summary: str) -> argparse.ArgumentParser:
@@ -56,11 +61,16 @@ def _action(actions: Any, name: str, action: Action, summary: str) -> argparse.A
     )
     parser.add_argument("--collection", metavar="NAME", help="default: memory")
     parser.add_argument("--type", choices=_TYPES, default=_TYPES[0], help=f"whose kind of memory; default: {_TYPES[0]}")
-    parser.set_defaults(action=action)
+    parser.set_defaults(perform=_perform, action=action)
     return parser
 
 
 def _execute(arguments: Arguments) -> int:
+    code: int = arguments.perform(arguments)
+    return code
+
+
+def _perform(arguments: Arguments) -> int:
     arguments.whose = _scope(arguments.scope)
     if arguments.action is _delete and bool(arguments.memory) is arguments.all:
         raise CommandError("name the memories to erase, or --all: agent-sidecar memory delete --scope … ID", 2)
@@ -165,4 +175,6 @@ def _row(item: MemoryItem) -> tuple[str, str, str, str]:
     return item["memoryId"], item.get("createdAt", ""), item.get("role", ""), cut
 
 
-COMMAND = Command("memory", "list, search, erase or export what is remembered of somebody", _configure, _execute)
+COMMAND = Command(
+    "memory", "list, search, erase or export what is remembered of somebody; embed it anew", _configure, _execute
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.bench.fake_embeddings import FakeEmbeddings
 from tests.bench.host import FakeHost
 from tests.e2e.cli_process import COMMAND, Cli, Outcome
 from tests.e2e.terminal import Terminal
@@ -113,6 +114,29 @@ async def test_on_a_terminal_it_asks_first(cli: Cli, host: FakeHost, answer: str
         assert shown.end() == (0 if left == 0 else 1)
 
     assert (await memory(cli, "list", *ALICE)).out.count("\n") == left
+
+
+async def test_vectors_are_made_anew_by_another_embedder(cli: Cli, host: FakeHost) -> None:
+    for dimension in (8, 16):
+        async with FakeEmbeddings(dimension=dimension) as endpoint:
+            (cli.folder / "sidecar.toml").write_text(
+                CONFIG.replace('"none"', f'"e{dimension}:fake-embeddings"')
+                + f'\n[endpoints.e{dimension}]\ntype = "openai"\nbase_url = "{endpoint.url}"\n',
+                encoding="utf-8",
+            )
+            search = ("search", *ALICE, "spicy food")
+            if dimension == 16:
+                assert "agent-sidecar memory embed --collection memory" in (await memory(cli, *search)).err
+            outcome = await memory(cli, "embed")
+            assert outcome.out.startswith("embedded: 3 of memory by "), outcome.err
+            assert "I cannot eat spicy food." in (await memory(cli, *search)).out
+
+
+async def test_nothing_can_be_embedded_without_an_embedder(cli: Cli) -> None:
+    outcome = await memory(cli, "embed")
+
+    assert outcome.code == 1
+    assert "agent-sidecar setup embeddings" in outcome.err
 
 
 @pytest.mark.parametrize(
