@@ -11,6 +11,9 @@ import pytest
 from tests.bench.fake_model import FakeModel
 from tests.bench.host import FakeHost
 
+# Sidecars are started by the hundred. Where a machine forbids bytecode, each would compile the whole program anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 SCALE = float(os.environ.get("AGENT_SIDECAR_TEST_SCALE", "1"))
 
 
