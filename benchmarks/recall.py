@@ -41,23 +41,8 @@ FIRSTS: Final = (1, 3, 10)
 """How many hits are looked at."""
 TUNED_AT: Final = 3
 _NONE: Final = "none"
-PEOPLE: Final = 20
+PEOPLE: Final = 12
 
-_FIELDS: Final = ChatHistoryMemoryConfig.model_fields
-SHIPPED: Final = System(
-    "hybrid as shipped",
-    full_text=Weights().full_text,
-    dense=Weights().dense,
-    diversity=_FIELDS["diversity"].default,
-    half_life_days=_FIELDS["recency_half_life_days"].default,
-    query_turns=_FIELDS["query_turns"].default,
-)
-SYSTEMS: Final = (
-    System("reference", dense=1.0, plain=True),
-    replace(SHIPPED, name="full text alone", dense=0.0),
-    replace(SHIPPED, name="dense alone", full_text=0.0),
-    SHIPPED,
-)
 AS_SHIPPED: Final = Written("as shipped")
 VARIANTS: Final = (
     Written("vectors with the turn's other half", with_context=True),
@@ -65,6 +50,8 @@ VARIANTS: Final = (
     Written("words and vectors of the turns around", turns_around=1, with_context=True),
     Written("speaker and date in the text", stamped=True),
 )
+
+REFERENCE: Final = System("reference", dense=1.0, plain=True)
 
 Recall = Mapping[Split, Mapping[int, float]]
 
@@ -104,16 +91,19 @@ class _Bench:
         self._embedder = embedder
         self._uncached = uncached
         self._console = console
+        self._shipped = shipped()
 
     async def measure(self, arguments: argparse.Namespace) -> None:
         """All that is asked for."""
         index = await self._written(AS_SHIPPED)
-        systems = [system for system in SYSTEMS if self._embedder is not None or not system.dense]
+        words = replace(self._shipped, name="full text alone", dense=0.0)
+        vectors = replace(self._shipped, name="dense alone", full_text=0.0)
+        systems = [REFERENCE, words, vectors, self._shipped] if self._embedder is not None else [words]
         for half in HALVES:
             self._show(half, {system.name: await self._recall(index, system, half) for system in systems})
         await self._show_latency(systems)
         if arguments.tune and self._embedder is not None:
-            await self._tune(index)
+            await self._tune(index, words)
         if arguments.variants and self._embedder is not None:
             await self._vary(index)
 
@@ -130,9 +120,9 @@ class _Bench:
                     found[question.split][k].append(not question.evidence.isdisjoint(hits))
         return {split: {k: 100 * statistics.mean(kept) for k, kept in by.items()} for split, by in found.items()}
 
-    async def _tune(self, index: Index) -> None:
+    async def _tune(self, index: Index, words: System) -> None:
         """One knob after the other, each from the best so far."""
-        best = replace(SHIPPED, name="tuned")
+        best = replace(self._shipped, name="tuned")
         for knob, values in _KNOBS:
             tried: dict[str, Recall] = {}
             systems = [(f"{knob} {value}", _turned(best, knob, value)) for value in values]
@@ -142,16 +132,16 @@ class _Bench:
             best = max(systems, key=lambda pair: _mean(tried[pair[0]]))[1]
         self._console.print(f"best on the tuning half: {best}", highlight=False)
         for half in HALVES:
-            recall = {system.name: await self._recall(index, system, half) for system in (SYSTEMS[1], SHIPPED, best)}
+            recall = {system.name: await self._recall(index, system, half) for system in (words, self._shipped, best)}
             self._show(half, recall)
 
     async def _vary(self, index: Index) -> None:
         ways: dict[str, tuple[Index, System]] = {
-            "as shipped": (index, SHIPPED),
-            "asked with the turn before": (index, replace(SHIPPED, query_turns=1)),
+            "as shipped": (index, self._shipped),
+            "asked with the turn before": (index, replace(self._shipped, query_turns=1)),
         }
         for written in VARIANTS:
-            ways[written.name] = (await self._written(written), SHIPPED)
+            ways[written.name] = (await self._written(written), self._shipped)
         for half in HALVES:
             self._show(half, {name: await self._recall(*way, half) for name, way in ways.items()})
 
@@ -181,6 +171,19 @@ class _Bench:
             means = [statistics.mean(recall[split][k] for split in SPLITS) for k in firsts]
             table.add_row(name, *cells, " ".join(f"{mean:.1f}" for mean in means))
         self._console.print(table)
+
+
+def shipped() -> System:
+    """The search as a configuration without options has it."""
+    weights, fields = Weights(), ChatHistoryMemoryConfig.model_fields
+    return System(
+        "hybrid as shipped",
+        full_text=weights.full_text,
+        dense=weights.dense,
+        diversity=fields["diversity"].default,
+        half_life_days=fields["recency_half_life_days"].default,
+        query_turns=fields["query_turns"].default,
+    )
 
 
 _KNOBS: Final[tuple[tuple[str, tuple[float | None, ...]], ...]] = (

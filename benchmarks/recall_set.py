@@ -54,7 +54,7 @@ class Question:
     half: Half
     evidence: frozenset[str]
     before: tuple[str, ...] = ()
-    """What they said just before, in the same session."""
+    """What they said just before, in the same session: what it is about, or something else."""
 
 
 @dataclass(slots=True)
@@ -140,7 +140,8 @@ class _Person:
     def _question(self, key: str, text: str, split: Split, half: Half, before: tuple[str, ...] = ()) -> Question:
         told = self._told[key][-1]
         evidence = [told.ids[0], *([told.ids[1]] if self._values[key] in told.reply else [])]
-        return Question(self._name, text, split, half, frozenset(evidence), before)
+        talk = self._chance.choice(self._words["small_talk"]["turns"])[0][self._language]
+        return Question(self._name, text, split, half, frozenset(evidence), before or (talk,))
 
     def _placed(self) -> Iterator[tuple[float, tuple[str, _Said]]]:
         """What is said, and at which part of the year."""

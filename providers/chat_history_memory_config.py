@@ -43,7 +43,7 @@ class ChatHistoryMemoryConfig(ProviderConfig):
     """Leave out what ranks lower."""
     recency_half_life_days: Annotated[Number, Field(gt=0)] | None = None
     """What is this old counts half; default: age does not count."""
-    diversity: Annotated[Number, Field(ge=0, le=1)] = 0.3
+    diversity: Annotated[Number, Field(ge=0, le=1)] = 0.1
     """How much less a memory counts that resembles a better one."""
     query_turns: Annotated[Whole, Field(ge=0, le=20)] = 0
     """Search with the user's words of the last turns too."""

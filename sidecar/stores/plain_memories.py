@@ -165,16 +165,16 @@ def _position(row: MemoryRow) -> tuple[int, int]:
 
 def _find(rows: Sequence[MemoryRow], words: Sequence[str], vector: QueryVector | None, limit: int) -> Found:
     by_ref = {row.ref: row for row in rows}
-    ranked = _ranked(rows, words, limit) if words else []
+    ranked = _ranked(rows, words, limit) if words else {}
     near: list[int] = []
     if vector is not None:
         filled = ((row.ref, row.vector) for row in rows if row.vector is not None)
         near = [ref for ref, _ in nearest(blocks(filled), vector.vector, limit)]
     found = {ref: by_ref[ref] for ref in (*ranked, *near)}
-    return Found(found, ranked, near, is_cut=len(ranked) == limit or len(near) == limit)
+    return Found(found, list(ranked), near, ranked, is_cut=len(ranked) == limit or len(near) == limit)
 
 
-def _ranked(rows: Sequence[MemoryRow], words: Sequence[str], limit: int) -> list[int]:
+def _ranked(rows: Sequence[MemoryRow], words: Sequence[str], limit: int) -> dict[int, float]:
     hits: dict[str, tuple[set[int], set[int]]] = {stem(word): (set(), set()) for word in words}
     lengths: dict[int, int] = {}
     for row in rows:

@@ -71,22 +71,23 @@ def find(
     everybody = MemoryFilter(where.collection, where.scope)
     values = parameters(everybody, most=large + 1)
     is_large = connection.execute(_SIZE.led_by(values), values).fetchone()[0] > large
-    by_words = _by_words(connection, where, words, limit, is_large=is_large) if words else []
+    by_words = _by_words(connection, where, words, limit, is_large=is_large) if words else {}
     near: list[int] = []
     if vector is not None and compared:
         look = _nearest_in_large if is_large else _nearest
         near = look(connection, where, vector.vector, limit, matrices)
     rows = by_ids(connection, {*by_words, *near})
-    return Found(rows, by_words, near, is_cut=len(by_words) == limit or len(near) == limit)
+    return Found(rows, list(by_words), near, by_words, is_cut=len(by_words) == limit or len(near) == limit)
 
 
 def _by_words(
     connection: sqlite3.Connection, where: MemoryFilter, words: list[str], limit: int, *, is_large: bool
-) -> list[int]:
+) -> dict[int, float]:
+    """Refs, best first, with their coverage; in a large scope nobody has looked at that, and it counts as whole."""
     values = parameters(where, limit=limit, context=CONTEXT)
     if is_large:
         values["match"] = match(values, "{text context}", words)
-        return [row[0] for row in connection.execute(_RANKED, values)]
+        return {row[0]: 1.0 for row in connection.execute(_RANKED, values)}
     lengths: dict[int, int] = dict(connection.execute(_LENGTHS.led_by(values), values))
     return rank(lengths, [_hits(connection, values, word) for word in words], limit)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.memory.fusion import RANK_CONSTANT, Ranking, aged, fuse
+from sidecar.memory.fusion import RANK_CONSTANT, Ranking, aged, fuse, trusted
 
 DAY = 86_400_000_000
 rankings = st.lists(
@@ -52,3 +52,17 @@ def test_age_halves_a_score_with_every_half_life() -> None:
 @pytest.mark.parametrize("half_life", [None, 0])
 def test_without_a_half_life_age_does_not_count(half_life: float | None) -> None:
     assert aged({1: 0.5}, {1: 0}, 10**18, half_life) == {1: 0.5}
+
+
+def test_a_place_that_few_of_the_question_s_words_have_brought_about_counts_little() -> None:
+    by_meaning = Ranking([2, 1])
+    assert order(fuse([Ranking([1, 2], worth=trusted({1: 0.05, 2: 0.04})), by_meaning])) == [2, 1]
+    assert order(fuse([Ranking([1, 3], worth=trusted({1: 0.9, 3: 0.1})), by_meaning])) == [1, 2, 3]
+    assert trusted({1: 0.5, 2: 1.0}) == {1: 1.0, 2: 1.0}
+
+
+@given(rankings)
+def test_where_no_place_is_worth_all_the_best_is_still_one(found: list[Ranking]) -> None:
+    first = found[0].refs[:1]
+    scores = fuse([Ranking(first, ranking.weight, dict.fromkeys(first, 0.3)) for ranking in found])
+    assert scores == pytest.approx(dict.fromkeys(first, 1.0))
