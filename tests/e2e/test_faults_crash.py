@@ -14,7 +14,7 @@ import sidecar
 from sidecar.crash_points import POINTS
 from tests.bench.busy import answer
 from tests.bench.crashes import Crashes
-from tests.bench.fake_model import TC, F, FakeModel, Stall, T
+from tests.bench.fake_model import FakeModel, Stall, T
 from tests.bench.host import FakeHost, HostGone
 from tests.bench.ledger import Ledger
 from tests.bench.promises import hold
@@ -23,7 +23,11 @@ from tests.conftest import SCALE, scaled
 ROUNDS = 3 if SCALE >= 3 else 1
 """How often the host of F1 does everything; each point is tried at each of its passes up to that."""
 ONCE = [point for point in POINTS if point.startswith("store.migrate")]
-CELLS = [(point, n) for point in POINTS for n in range(1, 1 + (1 if point in ONCE else ROUNDS))]
+OF_TOOLS = [point for point in POINTS if point.startswith("tool.")]
+"""Tried where there are tools: `test_tool_faults.py`."""
+CELLS = [
+    (point, n) for point in POINTS if point not in OF_TOOLS for n in range(1, 1 + (1 if point in ONCE else ROUNDS))
+]
 CELLS += [(point, 2) for point in ("answer.before", "answer.after")] if ROUNDS == 1 else []  # the answer of a run
 
 
@@ -87,31 +91,6 @@ async def day(host: FakeHost, *, has_past: bool) -> None:
             old = await host.resume_session(f"old{number}")
             assert (await old.run(f"talk past {number}", runId="past"))["status"] == "interrupted"
             assert (await old.run(f"slow second {number}", runId="r2"))["status"] in ("completed", "interrupted")
-
-
-async def test_a_call_that_a_crash_left_open_has_one_result_and_is_not_made_again(
-    start_host: Any, model: FakeModel, store: str, ledger: Ledger
-) -> None:
-    """Sent first are the events of the run's begin, then those of its providers, then the message with the call."""
-    armed = {"AGENT_SIDECAR_TESTING": "1", "AGENT_SIDECAR_CRASH_AT": "event.sent.after:3"}
-    doomed = await start_host(store=store, env={**model.environment, **armed}, ledger=ledger)
-    session = await doomed.create_session(sessionId="s")
-    model.says(TC(0, "c1", "order", "{}"), F("tool_calls"))
-    with pytest.raises(HostGone):
-        await session.run("go", runId="r")
-    await doomed.wait()
-
-    host = await start_host(store=store, env=model.environment, ledger=ledger)
-    session = await host.resume_session("s", replayFrom={"type": "start"})
-    assert session.opened["recovered"] == {"interruptedRuns": ["r"], "closedCalls": ["c1"]}
-    await host.until(lambda: session.events("run.completed"))
-    (told,) = session.events("tool.completed")
-    assert (told["data"]["callId"], told["data"]["status"]) == ("c1", "notRun")
-    assert [role for role, _ in await session.history()] == ["user", "assistant", "tool"]
-    model.says("fine")
-    await session.run("and now?", runId="next")
-    assert set(model.last_request.tool_results) == {"c1"}
-    await hold(ledger, host, model.requests)
 
 
 # ---- F2: random times --------------------------------------------------------------------------------------------
