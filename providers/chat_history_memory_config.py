@@ -58,11 +58,7 @@ class ChatHistoryMemoryConfig(ProviderConfig):
 
     @model_validator(mode="after")
     def _narrows(self) -> Self:
-        if not self.storage_scope.sources:
-            raise ValueError("storageScope needs a key: everybody's memory is nobody's")
         if self.search_scope is not None:
-            if not self.search_scope.sources:
-                raise ValueError("searchScope needs a key; leave it out to search the storage scope")
             for key, source in self.search_scope.sources.items():
                 if self.storage_scope.sources.get(key) != source:
                     raise ValueError(f"searchScope.{key} must be a key of storageScope, from the same place")

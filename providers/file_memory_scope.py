@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from protocol.base import JsonObject
-from providers.api.errors import ProviderError
 from providers.api.memory import Resolved, Scope, ScopeKey
 from providers.api.session import Session
 
-from .file_memory_config import FromSession, FromState, ScopeConfig, ScopeValue
 from .file_names import file_name
+from .scopes import AGENT, FromSession, FromState, ScopeConfig, ScopeMissing, ScopeValue
 
 ScopeSource = FromState | ScopeConfig | str
 """A scope as an entry says it."""
@@ -23,11 +22,6 @@ KEPT: Final = "scope"
 """The key of a scope that is kept."""
 
 _SCOPE: Final = "~scope-"
-_AGENT: Final = "agent"
-
-
-class ScopeMissing(ProviderError):
-    """A session does not say whose memory it is to use; the text names the key, no value."""
 
 
 def folder_of_session(session_id: str) -> str:
@@ -55,7 +49,7 @@ def folder_of_scope(scope: Scope | Resolved) -> str:
 def reads_state(source: ScopeSource | None) -> bool:
     """Whether a scope depends on the session's state."""
     if isinstance(source, ScopeConfig):
-        return any(isinstance(value, FromState) for value in _sources(source).values())
+        return any(isinstance(value, FromState) for value in source.sources.values())
     return isinstance(source, FromState)
 
 
@@ -78,11 +72,11 @@ def resolve(
     if not isinstance(source, ScopeConfig):
         return earlier if isinstance(earlier, str) else _value(source, session, session_id)
     values: dict[ScopeKey, str] = {}
-    for key, value in _sources(source).items():
+    for key, value in source.sources.items():
         if isinstance(value, FromState) and isinstance(earlier, Mapping):
             values[key] = earlier[key]
         else:
-            values[key] = agent if (key, value) == ("agentId", _AGENT) else _value(value, session, session_id)
+            values[key] = agent if (key, value) == ("agentId", AGENT) else _value(value, session, session_id)
     return values
 
 
@@ -107,23 +101,13 @@ def _earlier(source: ScopeSource, kept: Mapping[str, Any]) -> str | Resolved | N
         return value or None
     if isinstance(value, dict) and isinstance(source, ScopeConfig):
         values = cast("dict[str, object]", value)
-        if values.keys() == _sources(source).keys() and all(isinstance(one, str) and one for one in values.values()):
+        if values.keys() == source.sources.keys() and all(isinstance(one, str) and one for one in values.values()):
             return cast("Resolved", values)
     return None
 
 
 def _plain(source: ScopeSource) -> Any:
     return source if isinstance(source, str) else source.wire()
-
-
-def _sources(scope: ScopeConfig) -> dict[ScopeKey, ScopeValue]:
-    given: dict[ScopeKey, ScopeValue | None] = {
-        "applicationId": scope.application_id,
-        "agentId": scope.agent_id,
-        "sessionId": scope.session_id,
-        "userId": scope.user_id,
-    }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def _value(value: ScopeValue, session: Session, session_id: str | None) -> str:

@@ -5,7 +5,7 @@ there: it would mean everybody's.
 """
 
 import difflib
-from typing import Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -25,10 +25,14 @@ _FIELDS: Final[dict[ScopeKey, str]] = {
 }
 
 
+Text = Annotated[str, Field(pattern=r"\S")]
+"""Not blank."""
+
+
 class FromState(StrictModel):
     """A value of the session's state, as it is when the session begins."""
 
-    from_state: str = Field(min_length=1)
+    from_state: Text
     """The key."""
 
 
@@ -38,7 +42,7 @@ class FromSession(StrictModel):
     from_session: Literal["sessionId"]
 
 
-ScopeValue = str | FromState | FromSession
+ScopeValue = FromState | FromSession | Text
 
 
 class ScopeConfig(StrictModel):
@@ -64,6 +68,12 @@ class ScopeConfig(StrictModel):
                 hint = f"did you mean {near[0]!r}?" if near else f"its keys are {', '.join(_FIELDS)}"
                 raise ValueError(f"a scope has no key {key!r}; {hint}")
         return cast("object", data)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.sources:
+            raise ValueError(f"a scope needs a key, or it would be everybody's: one of {', '.join(_FIELDS)}")
+        return self
 
     @property
     def sources(self) -> "dict[ScopeKey, ScopeValue]":
@@ -94,10 +104,8 @@ def settle(
         what: What it is called in an error.
 
     Raises:
-        ScopeMissing: a value is missing, blank, or no text; or there is no key at all.
+        ScopeMissing: a value is missing, blank, or no text.
     """
-    if not config.sources:
-        raise ScopeMissing(f"{what} names no key, and would be everybody's: give at least one of {', '.join(_FIELDS)}")
     found: dict[ScopeKey, str] = {}
     for key, source in config.sources.items():
         inherited = earlier.get(key) if earlier is not None and not isinstance(source, FromSession) else None

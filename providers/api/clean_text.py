@@ -3,12 +3,13 @@
 
 def clean_text(text: str) -> str:
     """Join surrogate pairs, and put U+FFFD for what stays alone and for NUL."""
-    if _has_surrogate(text):
+    if has_surrogate(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
-def _has_surrogate(text: str) -> bool:
+def has_surrogate(text: str) -> bool:
+    """Whether half of a UTF-16 pair is in the text."""
     if text.isascii():
         return False
     try:

@@ -22,12 +22,12 @@ from protocol.messages import (
     TextBlock,
 )
 from providers.api.agent import AgentError, AgentRequest, CustomAgent
+from providers.api.clean_text import clean_text
 from providers.api.context import Response
 from providers.api.ports import ChatClient, ChatRequest, ChatUpdate, ModelTraits
 from providers.import_thread import off_loop
 from sidecar.errors import AgentFailed, SidecarError
 from sidecar.models.answer_text import TextJoiner
-from sidecar.models.json_text import clean
 from sidecar.telemetry import log_failure
 
 from .loop import Conversation, completed_draft
@@ -164,7 +164,8 @@ class CustomRun:
         if any(isinstance(block, _NOT_ITS_OWN) for block in message.content):
             raise AgentFailed(self._name, "its run gave a message that holds calls, results or approvals")
         return tuple(
-            TextBlock(text=clean(block.text)) if isinstance(block, TextBlock) else block for block in message.content
+            TextBlock(text=clean_text(block.text)) if isinstance(block, TextBlock) else block
+            for block in message.content
         )
 
     def _begin_message(self) -> None:

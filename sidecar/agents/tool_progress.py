@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Final, cast
 
-from sidecar.models.json_text import clean
+from providers.api.clean_text import clean_text
 
 from .sink import RunSink
 
@@ -68,7 +68,7 @@ class ToolProgress:
 
     def _send(self) -> None:
         with self._lock:
-            text, self._waiting = clean("".join(self._waiting)), []
+            text, self._waiting = clean_text("".join(self._waiting)), []
             left_out, self._size, self._left_out = self._left_out, 0, 0
         if left_out:
             text += f"\n[{left_out} characters left out]\n"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .json_text import clean, has_surrogate
+from providers.api.clean_text import clean_text, has_surrogate
 
 _HIGH_SURROGATES: Final = ("\ud800", "\udbff")
 
@@ -19,7 +19,7 @@ class TextJoiner:
             text = self._half + text
             self._half = text[-1] if _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1] else ""
             text = text.removesuffix(self._half) if self._half else text
-        return clean(text)
+        return clean_text(text)
 
     def finish(self) -> str:
         """What is left when the text has ended."""

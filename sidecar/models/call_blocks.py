@@ -4,8 +4,9 @@ import uuid
 from collections.abc import Collection
 
 from protocol.messages import FunctionCallBlock
+from providers.api.clean_text import clean_text
 
-from .json_text import clean, parse_object
+from .json_text import parse_object
 
 
 class CallBlocks:
@@ -25,10 +26,10 @@ class CallBlocks:
             raise ValueError("a tool call without a name")
         arguments = parse_object(text)
         return FunctionCallBlock(
-            call_id=self._fresh(clean(call_id)),
-            name=clean(name),
+            call_id=self._fresh(clean_text(call_id)),
+            name=clean_text(name),
             arguments=arguments if arguments is not None else {},
-            raw_arguments=None if arguments is not None else clean(text),
+            raw_arguments=None if arguments is not None else clean_text(text),
         )
 
     def _fresh(self, call_id: str) -> str:

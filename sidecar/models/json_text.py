@@ -8,12 +8,13 @@ from pydantic_core import from_json
 
 from protocol.base import JsonObject
 from providers.api import json_value
+from providers.api.clean_text import clean_text, has_surrogate
 
 MAX_DEPTH: Final = 200
 
 
 def parse(data: bytes | str) -> Any:
-    """Parse one JSON document. Lone surrogates stay in it, for `clean` to join or replace; bad UTF-8 becomes U+FFFD.
+    """Parse one JSON document. Lone surrogates stay in it, for `clean_text` to mend; bad UTF-8 becomes U+FFFD.
 
     Raises:
         ValueError: it is no JSON, or nested too deep.
@@ -50,24 +51,6 @@ def parse_object(text: str) -> JsonObject | None:
     return cast(JsonObject, cleaned)
 
 
-def clean(text: str) -> str:
-    """Join surrogate pairs, and put U+FFFD for what stays alone and for NUL."""
-    if has_surrogate(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.replace("\0", "\ufffd") if "\0" in text else text
-
-
-def has_surrogate(text: str) -> bool:
-    """Whether half of a UTF-16 pair is in the text."""
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
@@ -85,7 +68,7 @@ def _checked(value: Any) -> Any:
         case str():
             if "\0" in value:
                 raise ValueError("NUL in a string")
-            return clean(value)
+            return clean_text(value)
         case float() if not math.isfinite(value):
             raise ValueError("a number that no float64 holds")
         case int() if not -(1 << 63) <= value < 1 << 63:

@@ -3,9 +3,10 @@
 import asyncio
 from typing import Any, Final, cast
 
+from providers.api.clean_text import clean_text
 from sidecar.errors import ModelAuth, ModelUnavailable
 
-from .json_text import clean, parse
+from .json_text import parse
 from .openai_endpoint import OpenAIEndpoint
 from .openai_errors import error_of_connection, error_of_status
 
@@ -51,4 +52,4 @@ def _ids(listed: Any) -> list[str] | None:
     if not isinstance(rows, list):
         return None
     ids = [cast(dict[str, Any], row).get("id") for row in cast(list[Any], rows) if isinstance(row, dict)]
-    return [clean(name) for name in ids if isinstance(name, str) and name]
+    return [clean_text(name) for name in ids if isinstance(name, str) and name]

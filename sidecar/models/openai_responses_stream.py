@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, cast
 
 from protocol.messages import Usage
+from providers.api.clean_text import clean_text
 from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
 
 from .answer_text import TextJoiner
-from .json_text import clean
 from .openai_body import BodyReader
 from .openai_errors import error_in_stream
 from .openai_responses_calls import ResponseCalls
@@ -140,13 +140,13 @@ class ResponseReader:
     def _take_facts(self, response: dict[str, Any]) -> None:
         """What every event that holds the response tells of it."""
         if isinstance(model := response.get("model"), str) and model:
-            self._model = clean(model)
+            self._model = clean_text(model)
         if isinstance(response_id := response.get("id"), str) and response_id:
-            self._response_id = clean(response_id)
+            self._response_id = clean_text(response_id)
         conversation = response.get("conversation")
         conversation_id = _fields(conversation).get("id") if isinstance(conversation, dict) else conversation
         if isinstance(conversation_id, str) and conversation_id:
-            self._conversation = clean(conversation_id)
+            self._conversation = clean_text(conversation_id)
         if response.get("store") is False:
             self._is_stored = False
         self._usage = read_usage(response.get("usage")) or self._usage
@@ -191,7 +191,7 @@ class ResponseReader:
     def _reasoning(self, delta: str) -> Iterator[ChatUpdate]:
         self._told.add(ReasoningDelta)
         if delta:
-            yield ReasoningDelta(clean(delta))
+            yield ReasoningDelta(clean_text(delta))
 
     def _object(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final, cast
 
 from protocol.messages import Usage
+from providers.api.clean_text import clean_text
 from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
 
 from .answer_text import TextJoiner
 from .call_assembly import CallAssembly
-from .json_text import clean
 from .openai_body import BodyReader
 from .openai_errors import error_in_stream
 from .openai_usage import read_usage
@@ -101,7 +101,7 @@ class AnswerReader:
         if fields.get("error") or fields.get("object") == "error":
             raise error_in_stream(fields.get("error") or fields, self._endpoint)
         if self._model is None and isinstance(model := fields.get("model"), str):
-            self._model = clean(model)
+            self._model = clean_text(model)
         if fields.get("usage"):
             self._usage = read_usage(fields["usage"]) or self._usage
         updates: list[ChatUpdate] = []
@@ -123,7 +123,7 @@ class AnswerReader:
     def _take_delta(self, delta: dict[str, Any], updates: list[ChatUpdate]) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning and isinstance(reasoning, str):
-            updates.append(ReasoningDelta(clean(reasoning)))
+            updates.append(ReasoningDelta(clean_text(reasoning)))
         if (content := delta.get("content")) and (text := self._text(content)):
             updates.append(TextDelta(text))
         if (refusal := delta.get("refusal")) and (text := self._text(refusal)):

@@ -41,8 +41,8 @@ def test_a_value_that_is_missing_blank_or_no_text_is_refused_by_its_key(name: st
 
 
 def test_a_scope_without_a_key_is_refused() -> None:
-    with pytest.raises(ScopeMissing, match="everybody"):
-        settle(config(), SESSION, "waiter")
+    with pytest.raises(ValidationError, match="everybody"):
+        config()
 
 
 def test_a_misspelt_key_is_refused_with_the_nearest_one() -> None:

@@ -4,8 +4,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from providers.api.clean_text import clean_text
 from providers.api.memory import EmbedderError
-from sidecar.models.json_text import clean
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf"})
 """Categories of characters that show nothing: controls, and marks such as the zero-width space."""
@@ -17,7 +17,7 @@ def prepared(texts: Sequence[str], max_bytes: int) -> list[str]:
     Raises:
         EmbedderError: one of them is blank. Services refuse that, and a model would make up a meaning.
     """
-    begins = [_cut(clean(from_first_visible(text)), max_bytes) for text in texts]
+    begins = [_cut(clean_text(from_first_visible(text)), max_bytes) for text in texts]
     if not all(begins):
         raise EmbedderError("blank text has no vector")
     return begins
