@@ -90,25 +90,22 @@ class BodyReader:
         for data in events:
             if self.done:
                 return
-            yield from self._values(data)
+            try:
+                value = parse(data)
+            except ValueError:
+                yield from self._read_lines(data.strip())
+            else:
+                yield value
 
-    def _values(self, data: bytes) -> list[Any]:
-        try:
-            return [parse(data)]
-        except ValueError:
-            stripped = data.strip()
-        if stripped == b"[DONE]":
-            self.done = True
-            return []
-        if not stripped:
-            return []
-        values: list[Any] = []
-        for line in stripped.split(b"\n") if b"\n" in stripped else ():  # events that no blank line parts
-            if line.strip() == b"[DONE]":
+    def _read_lines(self, data: bytes) -> Iterator[Any]:
+        """What is no JSON as a whole: `[DONE]`, or events that no blank line parts."""
+        for line in filter(None, map(bytes.strip, data.split(b"\n"))):
+            if self.done:
+                return
+            if line == b"[DONE]":
                 self.done = True
-                return values
-            values.append(self._parse(line))
-        return values or [self._parse(stripped)]
+            else:
+                yield self._parse(line)
 
     def _parse(self, data: bytes) -> Any:
         try:

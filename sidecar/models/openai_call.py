@@ -4,15 +4,16 @@ What is sent and how the answer is read are the caller's. The connection is clos
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from protocol.errors import KINDS
 from providers.api.ports import ChatUpdate
 from sidecar.errors import ModelBadStream, ModelTimeout, SidecarError
 
+from .openai_answer import AnswerReader
 from .openai_endpoint import OpenAIEndpoint
 from .openai_errors import RETRIED_STATUSES, error_of_connection, error_of_status
 from .retry import AttemptFailed, RetryPolicy, with_retries
@@ -25,33 +26,6 @@ if TYPE_CHECKING:
     Headers = dict[str, str | Omit]
 
 
-class Reader(Protocol):
-    """Reads the body of one answer into updates."""
-
-    @property
-    def done(self) -> bool:
-        """Nothing that still comes counts."""
-        ...
-
-    @property
-    def has_ended(self) -> bool:
-        """The answer is complete; at most its usage is missing."""
-        ...
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the last bytes were a sign of life."""
-        ...
-
-    def feed(self, piece: bytes) -> Iterator[ChatUpdate]:
-        """The updates that these bytes complete."""
-        ...
-
-    def finish(self) -> Iterator[ChatUpdate]:
-        """The updates that are left when the body has ended."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class OpenAICall:
     """What to send, to which model, and how to read the answer."""
@@ -61,7 +35,7 @@ class OpenAICall:
     extra_headers: dict[str, str]
     post: "Callable[[AsyncOpenAI, Headers], Response]"
     """Begins the request at one of the client's APIs."""
-    new_reader: Callable[[], Reader]
+    new_reader: Callable[[], AnswerReader[Any]]
     """Called once an attempt."""
 
     async def updates(self, retries: RetryPolicy) -> AsyncGenerator[ChatUpdate, None]:
@@ -125,7 +99,7 @@ class OpenAICall:
         )
         return AttemptFailed(meaning) if status in RETRIED_STATUSES and KINDS[meaning.kind].retryable else meaning
 
-    async def _next(self, pieces: AsyncIterator[bytes], reader: Reader, timer: CallTimer) -> bytes:
+    async def _next(self, pieces: AsyncIterator[bytes], reader: AnswerReader[Any], timer: CallTimer) -> bytes:
         """The next bytes of the body; none when it has ended, or nothing that matters can follow."""
         import httpx2
 
@@ -141,7 +115,7 @@ class OpenAICall:
         return piece or b""
 
 
-def _watch(timer: CallTimer, reader: Reader) -> None:
+def _watch(timer: CallTimer, reader: AnswerReader[Any]) -> None:
     if reader.done:
         timer.hurry(GRACE_TO_CLOSE)
     elif reader.has_ended:

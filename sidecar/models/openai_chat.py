@@ -14,7 +14,7 @@ from .openai_call import OpenAICall
 from .openai_endpoint import OpenAIEndpoint
 from .openai_extras import extra_headers
 from .openai_request import chat_body
-from .openai_stream import AnswerReader
+from .openai_stream import CompletionReader
 from .retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class OpenAIChat:
             self._model,
             extra_headers(request.client_kwargs),
             post,
-            lambda: AnswerReader(self._endpoint.name, taken),
+            lambda: CompletionReader(self._endpoint.name, taken),
         )
         async with aclosing(call.updates(self._retries)) as updates:
             async for update in updates:

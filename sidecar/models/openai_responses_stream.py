@@ -1,20 +1,17 @@
-"""Reads the body of a Responses answer, streamed or whole, into updates. It does no I/O and knows no HTTP.
+"""Reads the body of a Responses answer, streamed or whole, into updates. No I/O.
 
-An answer counts only with an ending of the service's own: a body that stops before `response.completed`, `incomplete`
-or `failed` is a `ModelBadStream`. Events that say nothing of text, reasoning or calls (a web search's progress,
-citations, events yet to be invented) are passed over. The ending repeats the whole answer; that counts only where the
-events before it told nothing.
+Its ending is `response.completed`, `incomplete` or `failed`, which repeats the whole answer; that counts only where the
+events before it told nothing. Events that say nothing of text, reasoning or calls (a web search's progress, citations,
+events yet to be invented) are passed over. What both of OpenAI's APIs have in common is `openai_answer`'s.
 """
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, cast
 
-from protocol.messages import Usage
 from providers.api.clean_text import clean_text
-from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
+from providers.api.ports import ChatUpdate, FinishReason, ReasoningDelta, TextDelta
 
-from .answer_text import TextJoiner
-from .openai_body import BodyReader
+from .openai_answer import AnswerReader
 from .openai_errors import error_in_stream
 from .openai_responses_calls import ResponseCalls
 from .openai_usage import read_usage
@@ -25,75 +22,21 @@ _PARAGRAPH: Final = "\n\n"
 _REASONING: Final = frozenset({"reasoning_summary_text.delta", "reasoning_text.delta"})
 
 
-class ResponseReader:
-    """One answer. Feed it the body's bytes as they come; what it returns does not depend on where they were cut."""
+class ResponseReader(AnswerReader[ResponseCalls]):
+    """One response."""
 
     def __init__(self, endpoint: str, taken_call_ids: Collection[str] = (), *, is_stored: bool = True) -> None:
         """`is_stored`: the request did not forbid the service to keep the answer."""
-        self._endpoint = endpoint
+        super().__init__(endpoint, ResponseCalls(taken_call_ids))
         self._is_stored = is_stored
-        self._body = BodyReader(endpoint)
-        self._calls = ResponseCalls(taken_call_ids)
-        self._joiner = TextJoiner()
         self._told: set[type[ChatUpdate]] = set()
-        self._reason: FinishReason | None = None
-        self._refused = False
-        self._usage: Usage | None = None
-        self._model: str | None = None
         self._response_id: str | None = None
         self._conversation: str | None = None
 
-    @property
-    def done(self) -> bool:
-        """The ending was read: nothing after it counts."""
-        return self._body.done
+    def _kept_conversation(self) -> str | None:
+        return self._conversation or (self._response_id if self._is_stored else None)
 
-    @property
-    def has_ended(self) -> bool:
-        """The ending was read; the usage is in it."""
-        return self._reason is not None
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the last bytes were a sign of life; comments are none."""
-        return self._body.is_alive
-
-    def feed(self, piece: bytes) -> Iterator[ChatUpdate]:
-        """The updates that these bytes complete.
-
-        Raises:
-            ModelError: the bytes hold an error of the endpoint, or are no answer (`ModelBadStream`); updates before it
-                in the same bytes come first.
-        """
-        for event in self._body.feed(piece):
-            yield from self._take(event)
-
-    def finish(self) -> Iterator[ChatUpdate]:
-        """The updates that are left when the body has ended; the last one is `Finished`.
-
-        Raises:
-            ModelError: as `feed`; `ModelBadStream` where the answer is not complete.
-        """
-        for value in self._body.finish():
-            yield from self._take_document(value) if self._body.is_document else self._take(value)
-        if self._reason is None:
-            raise self._body.incomplete()
-        if rest := self._joiner.finish():
-            yield TextDelta(rest)
-        reason = "refusal" if self._refused and self._reason == "stop" else self._reason
-        if reason != "contentFilter":  # a filtered answer's calls are not known to be whole
-            try:
-                yield from [CallRequested(call) for call in self._calls.finish()]
-            except ValueError as error:
-                raise self._body.bad(str(error)) from None
-            reason = "toolCalls" if self._calls and reason == "stop" else reason
-        kept = self._conversation or (self._response_id if self._is_stored else None)
-        yield Finished(reason, self._usage, self._model, kept)
-
-    def _take(self, value: Any) -> Iterator[ChatUpdate]:
-        if self.has_ended:
-            return
-        event = self._object(value)
+    def _take_event(self, event: dict[str, Any]) -> Iterator[ChatUpdate]:
         kind = event.get("type")
         if kind == "error" or event.get("error"):
             raise error_in_stream(event.get("error") or event, self._endpoint)
@@ -127,15 +70,13 @@ class ResponseReader:
         elif name in _REASONING:
             yield from self._reasoning(delta)
 
-    def _take_document(self, value: Any) -> Iterator[ChatUpdate]:
-        """A server answered a stream request with the response itself."""
-        response = self._object(value)
-        if response.get("error") and response.get("status") != "failed":
-            raise error_in_stream(response["error"], self._endpoint)
-        self._take_facts(response)
-        status = response.get("status")
+    def _take_document(self, document: dict[str, Any]) -> Iterator[ChatUpdate]:
+        if document.get("error") and document.get("status") != "failed":
+            raise error_in_stream(document["error"], self._endpoint)
+        self._take_facts(document)
+        status = document.get("status")
         if isinstance(status, str) and status in _ENDINGS:
-            yield from self._end(status, response)
+            yield from self._end(status, document)
 
     def _take_facts(self, response: dict[str, Any]) -> None:
         """What every event that holds the response tells of it."""
@@ -192,11 +133,6 @@ class ResponseReader:
         self._told.add(ReasoningDelta)
         if delta:
             yield ReasoningDelta(clean_text(delta))
-
-    def _object(self, value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self._body.bad("a part of the stream is no object")
-        return cast(dict[str, Any], value)
 
 
 def _texts(items: Iterable[dict[str, Any]], kind: str, places: tuple[str, ...], name: str) -> Iterator[str]:

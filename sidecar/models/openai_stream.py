@@ -1,19 +1,16 @@
-"""Reads the body of a chat completion, streamed or whole, into updates. It does no I/O and knows no HTTP.
+"""Reads the body of a chat completion, streamed or whole, into updates. Its ending is the finish reason. No I/O.
 
-An answer counts only with a finish reason: a body that ends without one is a `ModelBadStream`, however cleanly the
-connection was closed. A server that answers a stream request with one JSON document is read as well.
+What both of OpenAI's APIs have in common is `openai_answer`'s.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, Final, cast
 
-from protocol.messages import Usage
 from providers.api.clean_text import clean_text
-from providers.api.ports import CallRequested, ChatUpdate, Finished, FinishReason, ReasoningDelta, TextDelta
+from providers.api.ports import ChatUpdate, FinishReason, ReasoningDelta, TextDelta
 
-from .answer_text import TextJoiner
 from .call_assembly import CallAssembly
-from .openai_body import BodyReader
+from .openai_answer import AnswerReader
 from .openai_errors import error_in_stream
 from .openai_usage import read_usage
 
@@ -29,75 +26,19 @@ _REASONS: Final[dict[str, FinishReason]] = {
 """Endpoints invent others for a plain end."""
 
 
-class AnswerReader:
-    """One answer. Feed it the body's bytes as they come; what it returns does not depend on where they were cut."""
+class CompletionReader(AnswerReader[CallAssembly]):
+    """One chat completion."""
 
     def __init__(self, endpoint: str, taken_call_ids: Collection[str] = ()) -> None:
-        self._endpoint = endpoint
-        self._body = BodyReader(endpoint)
-        self._calls = CallAssembly(taken_call_ids)
-        self._joiner = TextJoiner()
-        self._reason: FinishReason | None = None
-        self._refused = False
-        self._usage: Usage | None = None
-        self._model: str | None = None
+        super().__init__(endpoint, CallAssembly(taken_call_ids))
 
-    @property
-    def done(self) -> bool:
-        """`[DONE]` was read: nothing after it counts."""
-        return self._body.done
+    def _take_event(self, event: dict[str, Any]) -> list[ChatUpdate]:
+        return self._take(event, "delta")
 
-    @property
-    def has_ended(self) -> bool:
-        """A finish reason was read; at most the usage is missing."""
-        return self._reason is not None
+    def _take_document(self, document: dict[str, Any]) -> list[ChatUpdate]:
+        return self._take(document, "message")
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the last bytes were a sign of life; comments are none."""
-        return self._body.is_alive
-
-    def feed(self, piece: bytes) -> Iterator[ChatUpdate]:
-        """The updates that these bytes complete.
-
-        Raises:
-            ModelError: the bytes hold an error of the endpoint, or are no answer (`ModelBadStream`); updates before it
-                in the same bytes come first.
-        """
-        for chunk in self._body.feed(piece):
-            yield from self._take(chunk, "delta")
-
-    def finish(self) -> Iterator[ChatUpdate]:
-        """The updates that are left when the body has ended; the last one is `Finished`.
-
-        Raises:
-            ModelError: as `feed`; `ModelBadStream` where the answer is not complete.
-        """
-        part = "message" if self._body.is_document else "delta"
-        for chunk in self._body.finish():
-            yield from self._take(chunk, part)
-        if self._reason is None:
-            raise self._body.incomplete()
-        if rest := self._joiner.finish():
-            yield TextDelta(rest)
-        reason = "refusal" if self._refused and self._reason == "stop" else self._reason
-        if reason != "contentFilter":  # a filtered answer's calls are not known to be whole
-            yield from self._finished_calls()
-            reason = "toolCalls" if self._calls and reason == "stop" else reason
-        yield Finished(reason, self._usage, self._model)
-
-    def _finished_calls(self) -> list[ChatUpdate]:
-        if self._reason == "toolCalls" and not self._calls:
-            raise self._body.bad("the answer announces tool calls and holds none")
-        try:
-            return [CallRequested(call) for call in self._calls.finish()]
-        except ValueError as error:
-            raise self._body.bad(str(error)) from None
-
-    def _take(self, chunk: Any, part: str) -> list[ChatUpdate]:
-        if not isinstance(chunk, dict):
-            raise self._body.bad("a part of the stream is no object")
-        fields = cast(dict[str, Any], chunk)
+    def _take(self, fields: dict[str, Any], part: str) -> list[ChatUpdate]:
         if fields.get("error") or fields.get("object") == "error":
             raise error_in_stream(fields.get("error") or fields, self._endpoint)
         if self._model is None and isinstance(model := fields.get("model"), str):

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from protocol.messages import FunctionCallBlock
 from providers.api.ports import CallRequested, ChatUpdate, Finished, TextDelta
 from sidecar.errors import ModelBadStream, SidecarError
-from sidecar.models.openai_stream import AnswerReader
+from sidecar.models.openai_stream import CompletionReader
 from sidecar.models.sse import MAX_EVENT_BYTES
 from tests.bench.model_script import DONE, TC, Chunk, F, Item, Raw, T, Think, answer, encode
 
 
 def read(*pieces: bytes) -> list[ChatUpdate]:
     """All updates of a body that comes in these pieces."""
-    reader = AnswerReader("local")
+    reader = CompletionReader("local")
     updates = [update for piece in pieces for update in reader.feed(piece)]
     return updates + list(reader.finish())
 
 
 def outcome(*pieces: bytes) -> tuple[list[Any], str | None]:
     """The updates with neighbours joined and minted ids masked, and the kind of the error."""
-    reader = AnswerReader("local")
+    reader = CompletionReader("local")
     updates: list[Any] = []
     error = None
     try:
