@@ -18,12 +18,16 @@ from providers.api.errors import ProviderError
 
 from .private_folder import UnsafePlace, open_file, private_folder
 from .text_search_walk import Stamp
-from .text_words import TOKENIZER, query_terms, separated
+from .text_words import query_terms, quoted, separated
 
 T = TypeVar("T")
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """Of the file; another one's files are not opened."""
+MAX_QUERY: Final = 8_000
+"""Characters of a query that are looked at: the last ones, which are the newest."""
+TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* M* N* Co'"
+"""Of FTS5, for columns that hold `separated` text. It stems English."""
 NAME_WEIGHT: Final = 2.0
 """What a word in a document's name or heading counts, against one in its text."""
 
@@ -37,7 +41,7 @@ CREATE TABLE IF NOT EXISTS chunks(
     body TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS chunks_by_path ON chunks(path);
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(name, body, tokenize = '{TOKENIZER}');
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(name, body, tokenize = "{TOKENIZER}");
 """
 _FIND: Final = """
 SELECT chunk_id, chunks.name, link, chunks.body, -bm25(words, ?, 1.0) AS score
@@ -167,7 +171,7 @@ class FullTextIndex:
 
     def search(self, query: str, limit: int) -> Sequence[FoundChunk]:
         """The best chunks, best first, no text twice. A query without words finds nothing."""
-        terms = query_terms(query)
+        terms = [quoted(term) for term in query_terms(query[-MAX_QUERY:], skip_common=True)]
         return self._guarded(lambda: self._search(terms, limit)) if terms else []
 
     def _search(self, terms: Sequence[str], limit: int) -> list[FoundChunk]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from sidecar.stores.full_text import terms
+from providers.text_words import terms
 from sidecar.stores.memory_rows import MemoryRow
 from sidecar.stores.nearest import is_available
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from providers.api.memory import Scope, Vector
+from providers.text_words import query_terms, terms
 
 from .base import ANY_SIZE, Page, Refused, Unavailable
 from .bm25 import Hits, rank
 from .english import stem
-from .full_text import query_terms, terms
 from .memories import OtherModel
 from .memory_rows import CollectionInfo, Found, MemoryFilter, MemoryRow, MemoryWrite, Pending, QueryVector
 from .memory_rules import check_dimension, check_filter, check_model, check_scope, instant, keys_of

@@ -3,11 +3,13 @@
 Comparisons are of bytes. The most telling key that is given leads, by its index; the others are compared row by row.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .full_text import quoted, scope_word
+from providers.text_words import quoted
+
 from .memory_rows import MemoryFilter, MemoryWrite
 from .memory_rules import keys_of
 
@@ -73,11 +75,17 @@ def parameters(where: MemoryFilter, **more: object) -> dict[str, Any]:
 def index_words(write: MemoryWrite) -> str:
     """The words that stand for a record's scope in the full-text index: one for each key."""
     keys = zip(COLUMNS, keys_of(write.scope), strict=True)
-    return " ".join(scope_word(write.collection, key, value) for key, value in keys if value is not None)
+    return " ".join(_scope_word(write.collection, key, value) for key, value in keys if value is not None)
 
 
 def match(values: Mapping[str, Any], columns: str, terms: Sequence[str]) -> str:
     """An FTS5 query: any of the terms, in these columns, among the records of the leading key."""
     key = leading(values)
-    word = scope_word(values["collection"], key, values[key])
+    word = _scope_word(values["collection"], key, values[key])
     return f"scope : {quoted(word)} AND {columns} : ({' OR '.join(map(quoted, terms))})"
+
+
+def _scope_word(collection: str, key: str, value: str) -> str:
+    """A word that stands for one key of a scope in the index. It narrows a search; the exact comparison follows."""
+    digest = hashlib.sha256("\0".join((collection, key, value)).encode("utf-8", "surrogatepass"))
+    return "s" + digest.hexdigest()[:20]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from providers.api.memory import Vector
+from providers.text_words import separated, terms
 
 from .base import Refused
-from .full_text import separated, terms
 from .memories import OtherModel
 from .memory_rows import MemoryFilter, MemoryWrite
 from .memory_rules import check_dimension, instant, keys_of, scope_text

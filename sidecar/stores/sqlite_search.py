@@ -9,9 +9,9 @@ import sqlite3
 from typing import Any, Final
 
 from providers.api.memory import Vector
+from providers.text_words import query_terms
 
 from .bm25 import CONTEXT, Hits, rank
-from .full_text import query_terms
 from .memory_rows import Found, MemoryFilter, QueryVector
 from .memory_rules import check_model
 from .nearest import Matrices, Matrix, blocks, extended, is_available, nearest

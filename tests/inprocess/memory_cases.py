@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from providers.api.memory import EmbedderError, Scope, Vector
+from providers.text_words import terms
 from sidecar.stores.base import SessionStore
-from sidecar.stores.full_text import terms
 from sidecar.stores.memory_rows import Found, MemoryFilter, MemoryWrite, QueryVector
 
 from .store_cases import first, unit
