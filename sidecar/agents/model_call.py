@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from protocol.messages import Block, FunctionCallBlock, FunctionResultBlock, TextBlock
-from providers.api.middleware import ChatContext, MiddlewareFailure, MiddlewareTermination, processor_of
+from providers.api.middleware import ChatContext, processor_of
 from providers.api.ports import (
     CallRequested,
     ChatAnswer,
@@ -18,9 +18,10 @@ from providers.api.ports import (
     TextDelta,
 )
 from providers.api.run_context import RunContext
-from sidecar.errors import MiddlewareFailed, ModelBadStream, SidecarError
+from sidecar.errors import MiddlewareFailed, ModelBadStream
 
-from .onion import Layer, TookTooLong, named, through
+from .guards import through_guards
+from .onion import Layer
 from .output import MessageWriter, Progress
 from .pairing import paired
 from .parts import BoundMiddleware
@@ -106,20 +107,7 @@ class ModelCaller:
             last[:] = [await self._stream(_request_of(context, request), hold=context.hold_text)]
             context.result = ChatAnswer(_text(last[0].blocks), last[0].finish, last[0].calls)
 
-        ended = False
-        try:
-            await through(self._layers, context, inside, limit_s=self._limit_s, repeatable=True)
-        except MiddlewareTermination as termination:
-            ended = True
-            context.result = termination.result if termination.result is not None else context.result
-        except TookTooLong:
-            raise MiddlewareFailed("chat", f"it took longer than {self._limit_s:g} s of its own time") from None
-        except MiddlewareFailure as failure:
-            raise MiddlewareFailed("chat", str(failure)) from failure
-        except SidecarError:
-            raise
-        except Exception as error:
-            raise MiddlewareFailed("chat", named(error)) from error
+        ended = await through_guards(self._layers, context, inside, kind="chat", limit_s=self._limit_s, repeatable=True)
         if context.result is None and not ended:
             raise MiddlewareFailed("chat", "it left the call out, and gave no result")
         if not isinstance(cast("object", context.result), ChatAnswer | None):

@@ -12,19 +12,20 @@ from providers.api.context import Instruction, OfferedTool, Response, SessionCon
 from providers.api.history import HistoryProvider
 from providers.api.invocation import ToolChanges
 from providers.api.memory import MemoryRecord
-from providers.api.middleware import AgentContext
+from providers.api.middleware import AgentContext, processor_of
 from providers.api.ports import ChatClient, ChatRequest
 from providers.api.run_context import RunContext, enter_run
 from providers.api.session import Session
 from sidecar.errors import CapabilityRequired
 
-from .around_run import messages_of, run_within
 from .binding import BoundProvider
 from .conversation import RunConversation
 from .custom_agent import CustomRun, UnnamedModel
 from .explain import BY_THE_RUN, Sight, maker_now
+from .guards import through_guards
 from .loop import ModelLoop, completed_draft
 from .metering import MeteredClient
+from .middleware_answer import messages_of
 from .model_call import ModelCaller
 from .output import Progress
 from .parts import BoundMiddleware
@@ -146,7 +147,9 @@ class Execution:
             context.result = own[0]
 
         enter_run(self._run_context(context.kwargs, context.client_kwargs))
-        await run_within(around, context, inside, self._plan.limits.middleware_timeout_ms / 1000)
+        layers = [processor_of(bound.middleware) for bound in around]
+        limit_s = self._plan.limits.middleware_timeout_ms / 1000
+        await through_guards(layers, context, inside, kind="agent", limit_s=limit_s)
         if not own:
             await self._answer_instead(messages_of(context.result, around, request.run_id))
         elif context.result is not own[0]:
