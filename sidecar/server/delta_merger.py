@@ -12,7 +12,8 @@ class DeltaMerger:
     """Stands before the wire. Below the mark it passes every event on at once.
 
     Above the mark a delta is held back, and the next one of the same message is added to it: its `sub` and time are
-    the last one's. Whatever else comes, for any session, sends what is held first, so that order never changes.
+    the last one's. Whatever else comes, for any session, sends what is held first, so that order never changes. More
+    than the mark is not held: whoever produces it has to see that the client is behind.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class DeltaMerger:
         Args:
             send: Puts an envelope on the wire.
             queued_bytes: How much the client has not taken yet.
-            merge_above: From how many queued bytes on deltas are held back.
+            merge_above: From how many queued bytes on deltas are held back; at most so many characters are.
             later: Calls a function soon: what is held must not wait for the next event for ever.
         """
         self._send = send
@@ -36,6 +37,7 @@ class DeltaMerger:
         self._later = later
         self._held: JsonObject | None = None
         self._texts: list[str] = []
+        self._characters = 0
 
     def send(self, envelope: JsonObject) -> None:
         """Send an event, or hold it back for a moment."""
@@ -44,8 +46,8 @@ class DeltaMerger:
             self.flush()
             self._send(envelope)
         elif held is not None and _same_message(held, envelope):
-            self._texts.append(envelope["data"]["text"])
             held["sub"], held["time"] = envelope["sub"], envelope["time"]
+            self._add(envelope["data"]["text"])
         else:
             self.flush()
             if self._queued_bytes() > self._merge_above:
@@ -58,13 +60,19 @@ class DeltaMerger:
         held, self._held = self._held, None
         if held is not None:
             held["data"] = {**held["data"], "text": "".join(self._texts)}
-            self._texts = []
+            self._texts, self._characters = [], 0
             self._send(held)
 
     def _hold(self, envelope: JsonObject) -> None:
         self._held = dict(envelope)
-        self._texts = [envelope["data"]["text"]]
         self._later(self.flush)
+        self._add(envelope["data"]["text"])
+
+    def _add(self, text: str) -> None:
+        self._texts.append(text)
+        self._characters += len(text)
+        if self._characters > self._merge_above:
+            self.flush()
 
 
 def _same_message(held: JsonObject, envelope: JsonObject) -> bool:

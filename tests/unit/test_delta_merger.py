@@ -50,6 +50,20 @@ def test_deltas_for_a_slow_client_are_joined_and_carry_the_last_one_s_number() -
     assert sent[0] == delta("a", 1)  # what was handed over is not changed
 
 
+def test_no_more_is_held_than_the_mark() -> None:
+    """A fast model says megabytes before a timer runs, and nobody would see that they wait."""
+    client = Client()
+    client.behind = True
+
+    client.merger.send(delta("1234", 1))
+    client.merger.send(delta("5", 2))
+    assert client.received == []
+    client.merger.send(delta("6", 3))
+    client.merger.send(delta("longer than the mark", 4))
+
+    assert client.received == [delta("123456", 3), delta("longer than the mark", 4)]
+
+
 def test_what_is_held_does_not_wait_for_the_next_event() -> None:
     client = Client()
     client.behind = True
