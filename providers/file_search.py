@@ -5,12 +5,11 @@ Neither `re` nor a thread around it can be stopped, so the search is a process o
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+from .child_process import NoAnswer, ask_child
 
 MAX_PATTERN: Final = 256
 """Characters of a pattern."""
@@ -61,11 +60,14 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
     }
     try:
         async with asyncio.timeout(seconds):
-            answer = await _answer(await asyncio.to_thread(_encoded, wanted))  # it may be long
+            data = await asyncio.to_thread(_encoded, wanted)  # it may be long
+            answer = await ask_child(_CHILD, data=data)
     except TimeoutError:
         raise SearchError(
             f"the search did not end within {seconds:g} seconds; use a simpler pattern, without nested repeats"
         ) from None
+    except NoAnswer:
+        raise SearchError("the search took too much time or memory; use a simpler pattern") from None
     if "error" in answer:
         raise SearchError(f"the pattern is wrong: {answer['error']}")
     return answer["found"]
@@ -73,28 +75,3 @@ async def search(pattern: str, texts: Mapping[str, str], *, seconds: float = SEA
 
 def _encoded(wanted: dict[str, Any]) -> bytes:
     return json.dumps(wanted).encode()
-
-
-async def _answer(wanted: bytes) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-S",
-        str(_CHILD),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
-        start_new_session=True,  # Ctrl-C in a terminal is the parent's to handle
-    )
-    try:
-        told, _ = await process.communicate(wanted)
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    try:
-        return json.loads(told)
-    except ValueError:
-        raise SearchError("the search took too much time or memory; use a simpler pattern") from None

@@ -3,16 +3,15 @@
 import asyncio
 import codecs
 import json
-import os
 import re
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from .child_process import NoAnswer, ask_child
 
 Kind = Literal["markdown", "plain", "pages", "web"]
 """What a place in a document is called by: a line, a line, a page, nothing."""
@@ -135,34 +134,14 @@ def _apart(sort: Literal["html", "pdf"], data: bytes, kind: Kind) -> Document:
     return Document(_bounded(_tidied(text)), kind, answer.get("title"))
 
 
-async def _asked(sort: str, data: bytes) -> dict[str, Any]:
+async def _asked(sort: Literal["html", "pdf"], data: bytes) -> dict[str, Any]:
     seconds = SECONDS[sort]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *(["-I"] if sort == "pdf" else ["-I", "-S"]),  # what reads PDF is an installed package
-        str(_CHILD),
-        sort,
-        json.dumps({"seconds": seconds, "bytes": _MEMORY, "characters": MAX_TEXT}),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
-        start_new_session=True,  # Ctrl-C in a terminal is the parent's to handle
-    )
-    told = b""
+    limits = json.dumps({"seconds": seconds, "bytes": _MEMORY, "characters": MAX_TEXT})
+    with_packages = sort == "pdf"  # what reads PDF is one
     try:
         async with asyncio.timeout(seconds):
-            told, _ = await process.communicate(data)
-    except TimeoutError:
-        pass  # told apart below, as one that its own limits have ended
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    try:
-        return json.loads(told)
-    except ValueError:
+            return await ask_child(_CHILD, sort, limits, data=data, with_packages=with_packages)
+    except (TimeoutError, NoAnswer):
         raise Unreadable("it took too much time or memory to read") from None
 
 

@@ -4,12 +4,12 @@ import asyncio
 import json
 import os
 import secrets
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from providers.child_process import start_child
 from sidecar.errors import ModelUnavailable
 
 START_TIMEOUT_S: Final = 120.0
@@ -84,16 +84,8 @@ class EmbeddedServer:
             "cache_mib": CACHE_MIB,
             "key": key,
         }
-        self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            str(_CHILD),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
-            start_new_session=True,  # Ctrl-C in a terminal is the parent's to handle
-        )
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        self._process = process = await start_child(_CHILD, environment=environment)  # the runtime is tuned by it
         try:
             url = await self._ready(process, settings)
         except BaseException:

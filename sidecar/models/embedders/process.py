@@ -3,12 +3,12 @@
 import asyncio
 import json
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from providers.api.memory import EmbedderError
+from providers.child_process import start_child
 
 from .bundled import GET_IT
 
@@ -18,11 +18,7 @@ STOP_TIMEOUT_S: Final = 2.0
 
 _CHILD: Final = Path(__file__).with_name("child.py")
 _MAX_DIMENSION: Final = 1 << 16
-_INHERITED: Final = (
-    "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
-    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
-)  # fmt: skip
-"""All that the child is told of the environment: keys stay here."""
+_TUNING: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 _ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "VECLIB_MAXIMUM_THREADS": "1"}
 """More threads wait for each other by spinning: beside another busy process they took ten times as long."""
 
@@ -79,17 +75,8 @@ class EmbedderProcess:
 
     async def _start(self) -> None:
         await self.aclose()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            str(self._script),
-            self._package,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={name: os.environ[name] for name in _INHERITED if name in os.environ} | _ONE_THREAD,
-            start_new_session=True,  # Ctrl-C in a terminal is the parent's to handle
-        )
+        environment = {name: os.environ[name] for name in _TUNING if name in os.environ} | _ONE_THREAD
+        self._process = await start_child(self._script, self._package, environment=environment)
 
     async def _exchange(self, texts: list[str], *, is_query: bool) -> list[memoryview]:
         process = self._process
