@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from providers.child_process import NoAnswer, ask_child, start_child
+from tests.bench.waiting import eventually
 
 
 def program(folder: Path, text: str) -> Path:
@@ -51,9 +52,7 @@ async def test_a_cancelled_caller_leaves_no_child(tmp_path: Path) -> None:
     text = f"import os, time; open({str(pid_file)!r} + '.new', 'w').write(str(os.getpid()))\n"
     text += f"os.replace({str(pid_file)!r} + '.new', {str(pid_file)!r}); time.sleep(600)"
     asked = asyncio.create_task(ask_child(program(tmp_path, text), data=b""))
-    async with asyncio.timeout(60):
-        while not pid_file.exists():
-            await asyncio.sleep(0.01)
+    await eventually(pid_file.exists)
 
     asked.cancel()
 
