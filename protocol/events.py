@@ -9,6 +9,7 @@ from typing import Literal
 from .base import Json, JsonObject, WireModel
 from .errors import WireError
 from .messages import Block, Source, Usage
+from .sessions import RequestKind
 
 Phase = Literal["beforeRun", "afterRun"]
 
@@ -143,6 +144,25 @@ class ToolCompleted(WireModel):
     duration_ms: float
 
 
+class RequestOpened(WireModel):
+    """The host is asked something."""
+
+    request_id: str
+    kind: RequestKind
+    payload: Json
+    """The params of the request, without `kwargs`; of a provider's hook without the messages."""
+    deadline: str | None = None
+
+
+class RequestResolved(WireModel):
+    """A request to the host is open no longer."""
+
+    request_id: str
+    outcome: str
+    """`completed`, `failed`, `approved`, `denied`, `accept`, `decline` or `cancel`."""
+    by: Literal["client", "timeout", "cancel", "disconnect", "rule"]
+
+
 class StateChanged(WireModel):
     """The session's state has a new revision."""
 
@@ -193,6 +213,8 @@ EVENTS: dict[str, type[WireModel]] = {
     "tool.started": ToolStarted,
     "tool.delta": ToolDelta,
     "tool.completed": ToolCompleted,
+    "request.opened": RequestOpened,
+    "request.resolved": RequestResolved,
     "state.changed": StateChanged,
     "usage.updated": UsageUpdated,
     "warning": WarningEvent,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-FEATURES: Final[dict[str, dict[str, bool]]] = {
+FEATURES: Final[dict[str, dict[str, dict[str, bool]]]] = {
     "streaming": {},
     "replay": {},
     "structuredOutput": {},
@@ -21,6 +21,10 @@ FEATURES: Final[dict[str, dict[str, bool]]] = {
     "serviceHistory": {},
     "explain": {},
     "memories": {},
+    "hostTools": {},
+    "hostProviders": {},
+    "approvals": {},
+    "elicitation": {"form": {}, "url": {}},
 }
 """An object a feature; `{}` means supported. A feature that is absent is refused with `capabilityRequired`."""
 

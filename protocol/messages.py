@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
 
-from .base import Json, JsonObject, WireModel
+from .base import Flag, Json, JsonObject, WireModel
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -134,7 +134,7 @@ class ApprovalResponseBlock(WireModel):
 
     type: Literal["approvalResponse"] = "approvalResponse"
     request_id: str
-    approved: bool
+    approved: Flag
     message: str | None = None
 
 

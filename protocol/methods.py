@@ -3,9 +3,24 @@
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from .approvals import ListApprovalRulesResult, ListToolsResult, RevokeApprovalRuleParams, SessionOrNone
 from .base import Empty, Params, WireModel
 from .events import RunEvent
 from .explain import ExplainRunParams, ExplainRunResult
+from .host import (
+    AfterRunParams,
+    AfterRunResult,
+    ApprovalOutcome,
+    BeforeRunParams,
+    BeforeRunResult,
+    CallToolParams,
+    CallToolResult,
+    ElicitParams,
+    ElicitResult,
+    RequestApprovalParams,
+    ResolveRequestParams,
+    ResolveRequestResult,
+)
 from .lifecycle import CancelParams, InitializeParams, InitializeResult
 from .memories import (
     DeleteMemoriesParams,
@@ -98,9 +113,13 @@ GET_STATE: Final = Method("getState", GetStateParams, GetStateResult)
 GET_HISTORY: Final = Method("getHistory", GetHistoryParams, GetHistoryResult)
 GET_EVENTS: Final = Method("getEvents", GetEventsParams, GetEventsResult)
 EXPLAIN_RUN: Final = Method("explainRun", ExplainRunParams, ExplainRunResult)
+RESOLVE_REQUEST: Final = Method("resolveRequest", ResolveRequestParams, ResolveRequestResult)
 LIST_AGENTS: Final = Method("listAgents", Empty, ListAgentsResult)
 LIST_MODELS: Final = Method("listModels", Empty, ListModelsResult)
 LIST_PROVIDERS: Final = Method("listProviders", Empty, ListProvidersResult)
+LIST_TOOLS: Final = Method("listTools", SessionOrNone, ListToolsResult)
+LIST_APPROVAL_RULES: Final = Method("listApprovalRules", SessionOrNone, ListApprovalRulesResult)
+REVOKE_APPROVAL_RULE: Final = Method("revokeApprovalRule", RevokeApprovalRuleParams, Empty)
 LIST_MEMORIES: Final = Method("listMemories", ListMemoriesParams, ListMemoriesResult)
 SEARCH_MEMORIES: Final = Method("searchMemories", SearchMemoriesParams, SearchMemoriesResult)
 DELETE_MEMORIES: Final = Method("deleteMemories", DeleteMemoriesParams, DeleteMemoriesResult)
@@ -127,9 +146,13 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
     GET_HISTORY,
     GET_EVENTS,
     EXPLAIN_RUN,
+    RESOLVE_REQUEST,
     LIST_AGENTS,
     LIST_MODELS,
     LIST_PROVIDERS,
+    LIST_TOOLS,
+    LIST_APPROVAL_RULES,
+    REVOKE_APPROVAL_RULE,
     LIST_MEMORIES,
     SEARCH_MEMORIES,
     DELETE_MEMORIES,
@@ -139,6 +162,21 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
     SHUTDOWN,
 )
 """Requests from client to server, in the order in which the documents name them."""
+
+HOST_CALL_TOOL: Final = Method("host/callTool", CallToolParams, CallToolResult)
+HOST_BEFORE_RUN: Final = Method("host/beforeRun", BeforeRunParams, BeforeRunResult)
+HOST_AFTER_RUN: Final = Method("host/afterRun", AfterRunParams, AfterRunResult)
+HOST_REQUEST_APPROVAL: Final = Method("host/requestApproval", RequestApprovalParams, ApprovalOutcome)
+HOST_ELICIT: Final = Method("host/elicit", ElicitParams, ElicitResult)
+
+HOST_METHODS: Final[tuple[Method[Any, Any], ...]] = (
+    HOST_CALL_TOOL,
+    HOST_BEFORE_RUN,
+    HOST_AFTER_RUN,
+    HOST_REQUEST_APPROVAL,
+    HOST_ELICIT,
+)
+"""Requests from server to client."""
 
 INITIALIZED: Final = Notification("initialized", Empty)
 EXIT: Final = Notification("exit", Empty)
@@ -159,11 +197,3 @@ SERVER_NOTIFICATIONS: Final[dict[str, type[WireModel]]] = {
     CONFIG_UPDATED: ConfigUpdated,
 }
 """Notifications from server to client."""
-
-NOT_YET: Final[dict[str, str]] = {
-    "resolveRequest": "approvals",
-    "listTools": "tools",
-    "listApprovalRules": "approvals",
-    "revokeApprovalRule": "approvals",
-}
-"""Methods of the contract that this build does not have: method → the feature that it lacks."""

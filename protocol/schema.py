@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 from .base import JsonObject, WireModel
 from .errors import KINDS, WireError
 from .events import EVENTS
-from .methods import METHODS, NOTIFICATIONS, SERVER_NOTIFICATIONS, Method
+from .methods import HOST_METHODS, METHODS, NOTIFICATIONS, SERVER_NOTIFICATIONS, Method
 from .version import PROTOCOL_VERSION, VERSION
 
 FOLDER: Final = Path(__file__).parent
@@ -24,7 +24,7 @@ HASH_FILE: Final = FOLDER / "schema.sha256"
 
 def _models() -> list[type[WireModel]]:
     found: dict[type[WireModel], None] = {}
-    for method in METHODS:
+    for method in (*METHODS, *HOST_METHODS):
         found[method.params] = None
         if method.result is not type(None):
             found[method.result] = None
@@ -55,6 +55,10 @@ def json_schema() -> JsonObject:
         "x-methods": {
             method.name: {"params": references[method.params], "result": _result(method, references)}
             for method in METHODS
+        },
+        "x-hostMethods": {
+            method.name: {"params": references[method.params], "result": _result(method, references)}
+            for method in HOST_METHODS
         },
         "x-notifications": {
             "client": {notification.name: references[notification.params] for notification in NOTIFICATIONS},

@@ -65,11 +65,14 @@ class ConfigOption(WireModel):
     choices: tuple[ConfigChoice, ...] | None = None
 
 
+RequestKind = Literal["approval", "elicitation", "hostTool", "hostProvider"]
+
+
 class PendingRequest(WireModel):
     """A question to the host that waits for its answer."""
 
     request_id: str
-    kind: Literal["approval", "elicitation", "hostTool", "hostProvider"]
+    kind: RequestKind
     run_id: str
     opened_at: str
     deadline: str | None = None

@@ -24,17 +24,14 @@ def typescript(schema: JsonObject) -> str:
     """The TypeScript source for a document of the form that `protocol.schema.json_schema` makes.
 
     Args:
-        schema: The whole document: `$defs`, `x-methods`, `x-notifications` and `x-events`.
+        schema: The whole document: `$defs`, `x-methods`, `x-hostMethods`, `x-notifications` and `x-events`.
     """
     parts = [_HEADER.format(version=schema["x-protocolVersion"])]
     parts += [_definition(name, definition) for name, definition in schema["$defs"].items()]
-    methods = {
-        name: f"{{ params: {_type(ends['params'])}; result: {_type(ends['result'])} }}"
-        for name, ends in schema["x-methods"].items()
-    }
     notifications = schema["x-notifications"]
     parts += [
-        _table("Methods", "Requests from client to server.", methods),
+        _table("Methods", "Requests from client to server.", _methods(schema["x-methods"])),
+        _table("HostMethods", "Requests from server to client.", _methods(schema["x-hostMethods"])),
         _table("ClientNotifications", "From client to server.", _types(notifications["client"])),
         _table("ServerNotifications", "From server to client.", _types(notifications["server"])),
         _table("Events", "Event type → the shape of its `data`.", _types(schema["x-events"])),
@@ -53,6 +50,13 @@ def _definition(name: str, schema: JsonObject) -> str:
 def _table(name: str, comment: str, rows: dict[str, str]) -> str:
     body = "".join(f"  {json.dumps(key)}: {value};\n" for key, value in rows.items())
     return f"{_comment(comment, '')}export interface {name} {{\n{body}}}\n"
+
+
+def _methods(methods: JsonObject) -> dict[str, str]:
+    return {
+        name: f"{{ params: {_type(ends['params'])}; result: {_type(ends['result'])} }}"
+        for name, ends in methods.items()
+    }
 
 
 def _types(references: JsonObject) -> dict[str, str]:

@@ -52,6 +52,7 @@ REGISTRY: Final[dict[str, ProviderType]] = {
     "file_memory": ProviderType(
         "file_memory:FileMemoryProvider", "Gives the model files to remember in, of a scope or a session."
     ),
+    "host": ProviderType("host:HostProvider", "Is carried out by the host: it adds context, and learns from answers."),
     "history": ProviderType(
         "history:TranscriptHistory", "Feeds the session's transcript to the model.", DEFAULT_HISTORY_ID
     ),
@@ -77,7 +78,6 @@ NOT_YET: Final = frozenset(
         "editor_context",
         "environment",
         "file_access",
-        "host",
         "mem0",
         "mode",
         "redis_history",

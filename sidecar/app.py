@@ -30,10 +30,11 @@ from sidecar.server.envelope import notification
 from sidecar.server.event_routes import EventRoutes
 from sidecar.server.validation import validate
 from sidecar.sessions.admission import RunSetup
+from sidecar.sessions.host_features import HostFeatures, host_features
 from sidecar.sessions.ids import new_id, now
 from sidecar.sessions.manager import SessionManager
 from sidecar.sessions.memory_access import MemoryAccess
-from sidecar.sessions.outlet import Outlet
+from sidecar.sessions.outlet import Ask, Outlet
 from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.tickets import Tickets
 from sidecar.stores.base import Owner, SessionStore
@@ -101,8 +102,10 @@ async def _serve(options: ServeOptions, start: Inherited) -> int:
         ),
     )
 
-    def initialize(params: JsonObject, documents: Documents) -> Started:
-        return start_services(options, sources, config_error, connection, params, documents, start.instance_id, limits)
+    def initialize(params: JsonObject, documents: Documents, ask: Ask) -> Started:
+        return start_services(
+            options, sources, config_error, connection, params, documents, ask, start.instance_id, limits
+        )
 
     process = Process(connection, options, initialize, limits=limits)
     return await process.run(start.answered.params if start.answered is not None else None)
@@ -143,6 +146,7 @@ def start_services(
     connection: Connection,
     raw: JsonObject,
     documents: Documents,
+    ask: Ask,
     instance_id: str,
     limits: Limits,
 ) -> Started:
@@ -184,6 +188,8 @@ def start_services(
         instance_id,
         secrets=secrets,
         opted_out=frozenset((block.opt_out_events or ()) if block else ()),
+        ask=ask,
+        host=host_features(block.features if block else {}, params.capabilities),
         max_queued=limits.max_queued_runs,
         page_bytes=min(config.limits.page_bytes, max_message_bytes // 2),
     )
@@ -209,6 +215,8 @@ def build_services(
     *,
     secrets: Mapping[str, str],
     opted_out: frozenset[str],
+    ask: Ask,
+    host: HostFeatures,
     max_queued: int,
     page_bytes: int,
 ) -> Services:
@@ -239,7 +247,7 @@ def build_services(
     sessions = SessionManager(
         stores,
         workspaces,
-        Outlet(merger.send, connection.congested, connection.drain, notify, opted_out),
+        Outlet(merger.send, connection.congested, connection.drain, notify, opted_out, ask, host),
         MemoryAccess(stores, ConfiguredEmbedder(config, secrets)),
         cache_bytes=config.limits.history_cache_bytes,
     )

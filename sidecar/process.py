@@ -18,6 +18,7 @@ from sidecar.options import ServeOptions
 from sidecar.server.editor import Editor, SidecarCalls
 from sidecar.server.event_routes import EventRoutes
 from sidecar.server.server import Server
+from sidecar.sessions.outlet import Ask
 from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER
 from sidecar.transport import signals
@@ -80,7 +81,7 @@ class Process:
         self,
         connection: Connection,
         options: ServeOptions,
-        start_services: Callable[[JsonObject, Documents], Started],
+        start_services: Callable[[JsonObject, Documents, Ask], Started],
         *,
         limits: Limits,
     ) -> None:
@@ -199,9 +200,9 @@ class Process:
     # ---- starting -------------------------------------------------------------------------------------------------
 
     def _start(self, params: JsonObject) -> Started:
-        started = self._start_services(params, _OpenDocuments(self._half))
+        started = self._start_services(params, _OpenDocuments(self._half), self._server.reverse.request)
         self._services = started.services
-        self._server.max_outbound_bytes = started.max_message_bytes
+        self._server.max_outbound_bytes = self._server.reverse.max_bytes = started.max_message_bytes
         self._half.initialize(params)
         calls = SidecarCalls(self._server.inside.call, started.events)
         self._half.serve(Commands(calls, Editor(self._connection.send, self._server.reverse), params))

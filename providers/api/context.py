@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast, runtime_c
 
 from protocol.agents import RunOptions
 from protocol.base import JsonObject
-from protocol.messages import Message, Source
+from protocol.messages import Message, Source, Usage
 
 from .clean_text import clean_text
 from .errors import DuplicateToolError, ProviderError
 from .tool_result import cleaned_block
 
 if TYPE_CHECKING:
+    from .approval import ApprovalRule
     from .memory import MemoryRecord
     from .middleware import Middleware, MiddlewareKind
     from .tool import FunctionTool
@@ -28,6 +29,8 @@ class HasSourceId(Protocol):
 
 MAX_PROGRESS: Final = 2_000
 """Longest text of a provider's progress, in characters."""
+
+NO_USAGE: Final = Usage()
 
 Contributor = str | HasSourceId
 """Who adds something: a provider, or a bare source id."""
@@ -74,6 +77,7 @@ class Response:
 
     messages: Sequence[Message]
     text: str
+    usage: Usage = NO_USAGE
 
 
 class SessionContext:
@@ -101,6 +105,8 @@ class SessionContext:
         self.tools: list[OfferedTool] = []
         """The agent's and the session's own first, then what providers add."""
         self.middleware: list[AddedMiddleware] = []
+        self.approval_rules: list[ApprovalRule] = []
+        """Say which tool calls of this run need consent, beside the configuration."""
         self.removed: list[Removal] = []
         self.memories: list[MemoryRecord] = []
         """What is to be remembered: it is stored with the run, or dropped with it."""
@@ -111,7 +117,7 @@ class SessionContext:
         """Where `warn` goes: a source id, and what is wrong."""
         self.metadata: dict[str, Any] = {}
         """A scratch pad that providers share in this run; stored nowhere."""
-        self._forked_from: tuple[dict[str, Sequence[Message]], int, int, int] = ({}, 0, 0, 0)
+        self._forked_from: tuple[dict[str, Sequence[Message]], int, int, int, int] = ({}, 0, 0, 0, 0)
 
     def extend_messages(
         self, source: Contributor, messages: Iterable[Message], origin_session_ids: Sequence[str] = ()
@@ -181,6 +187,14 @@ class SessionContext:
                 raise MiddlewareError(f"provider {_id_of(source)!r} cannot add {name_of(item)}: it stands around runs")
             added.append(AddedMiddleware(item, kind, stamp))
         self.middleware.extend(added)
+
+    def extend_approval_rules(self, source: Contributor, rules: "ApprovalRule | Sequence[ApprovalRule]") -> None:
+        """Decide about this run's tool calls, before a person is asked: see `providers.api.approval`."""
+        del source
+        items: Sequence[ApprovalRule] = (
+            cast("Sequence[ApprovalRule]", rules) if isinstance(rules, Sequence) else (rules,)
+        )
+        self.approval_rules.extend(items)
 
     def extend_options(self, source: Contributor, options: RunOptions) -> None:
         """Set what neither the agent nor the run has set; what they have set stays."""
@@ -290,11 +304,18 @@ class SessionContext:
         twin.instructions = list(self.instructions)
         twin.tools = list(self.tools)
         twin.middleware = list(self.middleware)
+        twin.approval_rules = list(self.approval_rules)
         twin.removed = list(self.removed)
         twin.metadata = self.metadata
         twin.on_progress = self.on_progress
         twin.on_warning = self.on_warning
-        twin._forked_from = (dict(self.context_messages), len(self.instructions), len(self.tools), len(self.middleware))
+        twin._forked_from = (
+            dict(self.context_messages),
+            len(self.instructions),
+            len(self.tools),
+            len(self.middleware),
+            len(self.approval_rules),
+        )
         return twin
 
     def absorb(self, twin: "SessionContext") -> None:
@@ -303,13 +324,14 @@ class SessionContext:
         Raises:
             DuplicateToolError: it offers another tool of a name that is taken.
         """
-        messages, instructions, tools, middleware = twin._forked_from
+        messages, instructions, tools, middleware, rules = twin._forked_from
         for source_id, now in twin.context_messages.items():
             before = messages.get(source_id, ())
             if now is not before:
                 self._append(source_id, now[len(before) :])
         self.instructions.extend(twin.instructions[instructions:])
         self.middleware.extend(twin.middleware[middleware:])
+        self.approval_rules.extend(twin.approval_rules[rules:])
         for offered in twin.tools[tools:]:
             self._offer(offered)
         self.options = self.options.model_copy(

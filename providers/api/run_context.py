@@ -10,6 +10,7 @@ from protocol.base import JsonObject
 from protocol.messages import Message
 
 from .delegation import Delegate
+from .host import Elicited, Host, HostUnavailable
 from .ports import AgentView
 from .session import Session
 
@@ -39,6 +40,38 @@ class RunContext:
     """How many runs this one is delegated through; 0 for a run that a host asked for."""
     delegate: Delegate | None = None
     """Has a task done by another agent, as a run within this one; tools for that are made by `as_tool`."""
+    host: Host | None = None
+    """Whom the run can ask; `None` where there is nobody."""
+
+    async def elicit(self, message: str, *, schema: JsonObject | None = None, url: str | None = None) -> Elicited:
+        """Ask a person a question: by a form, or by an address to visit.
+
+        Args:
+            message: The question.
+            schema: JSON Schema of the form: an object of strings, numbers, booleans and choices.
+            url: The address, for what must not pass through here: a login, for example.
+
+        Returns:
+            The answer. Where nobody can be asked, `decline`.
+
+        Raises:
+            ValueError: neither a schema nor an address is given, or both.
+        """
+        if (schema is None) == (url is None):
+            raise ValueError("elicit() needs either a schema or a url")
+        if self.host is None:
+            return Elicited("decline")
+        return await self.host.elicit(message, schema=schema, url=url)
+
+    def ask_host(self) -> Host:
+        """The host.
+
+        Raises:
+            HostUnavailable: there is none.
+        """
+        if self.host is None:
+            raise HostUnavailable("there is no host here")
+        return self.host
 
 
 _current: ContextVar[RunContext | None] = ContextVar("agent_sidecar_run", default=None)

@@ -74,6 +74,8 @@ class FunctionTool:
     """Whether it is a method without its instance: only `instance.method` can be called."""
     hosted: HostedTool | None = None
     """What the model's service does by itself under this name; such a tool is never called here."""
+    is_remote: bool = False
+    """Whether somebody else carries it out, in a time that is agreed with them: the limit of our own does not count."""
     schema_hash: str = field(init=False, repr=False)
     """SHA-256, in hex, of the name and the schema: it changes when what was once approved has changed."""
     _spec: ToolSpec = field(init=False, repr=False)

@@ -11,7 +11,6 @@ DEFAULT_PROVIDERS: Final = (ProviderEntry(type="history"), ProviderEntry(type="i
 """What the agent named `default` has, where its configuration does not say otherwise."""
 
 _NOT_YET: Final = {
-    "approvals": "approvals",
     "compaction": "compaction",
     "harness": "harness",
 }

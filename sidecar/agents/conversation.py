@@ -30,6 +30,7 @@ class RunConversation:
         histories: Sequence[BoundProvider],
         *,
         is_at_service: bool,
+        parked: Sequence[Message] | None = None,
     ) -> None:
         """Nothing is loaded yet.
 
@@ -41,6 +42,7 @@ class RunConversation:
             instructions: What stands before and behind the providers' instructions.
             histories: Those that are fed and saved around each call.
             is_at_service: The model's service is asked to keep the conversation.
+            parked: What an earlier run has said to this input, where this one goes on from there.
         """
         self._pipeline = pipeline
         self._context = context
@@ -51,8 +53,10 @@ class RunConversation:
         self._is_at_service = is_at_service
         self._input = context.input_messages
         """Without what joins under way: that stands in what was said."""
-        self._is_input_saved = False
-        self._known_at_service = False
+        self._parked = parked or ()
+        self._goes_on = parked is not None
+        self._is_input_saved = self._goes_on
+        self._known_at_service = is_at_service and self._goes_on
         self._known = 0
         """How much of what was said the histories, or the service, have."""
 
@@ -73,9 +77,18 @@ class RunConversation:
         for bound in self._histories:
             await self._load(bound)
         if not any(map(self._loads, self._histories)):
+            if self._goes_on:
+                return self._gone_on(said)
             return [*self._pipeline.messages(self._input), *said]
         # Once saved with an earlier call, the input and what was said come out of the history.
         return [*self._pipeline.messages(() if self._is_input_saved else self._input), *said[self._known :]]
+
+    def _gone_on(self, said: Sequence[Message]) -> list[Message]:
+        """The same, where an earlier run's input and answer may stand in the history, or may not."""
+        known = {message.message_id for message in self._pipeline.messages(())}
+        inputs = [message for message in self._input if message.message_id not in known]
+        earlier = [message for message in self._parked if message.message_id not in known]
+        return [*self._pipeline.messages(inputs), *earlier, *said]
 
     def join(self, messages: Sequence[Message]) -> None:
         """Input of the host's came meanwhile."""

@@ -11,6 +11,7 @@ from providers.api.invocation import ToolChanges
 from providers.api.ports import ChatRequest, FinishReason
 from sidecar.errors import ModelBadStream
 
+from .consent import ParkedAnswer
 from .model_call import Answered, ModelCaller
 from .output import Progress, new_message_id
 from .pairing import paired
@@ -70,6 +71,8 @@ class ModelLoop:
         progress: Progress,
         steering: Steering,
         sink: RunSink,
+        parked: ParkedAnswer | None = None,
+        joining: Sequence[Message] = (),
     ) -> None:
         """Nothing is called yet.
 
@@ -84,6 +87,8 @@ class ModelLoop:
             progress: How far the run has come.
             steering: Input that comes meanwhile.
             sink: Takes the events.
+            parked: Calls that an earlier run ended with, to begin with.
+            joining: Input that comes after those; it is stored already.
         """
         self._plan = plan
         self._run_id = run_id
@@ -95,6 +100,8 @@ class ModelLoop:
         self._progress = progress
         self._steering = steering
         self._sink = sink
+        self._parked = parked
+        self._joining = joining
 
     async def run(self) -> None:
         """Loop until there is an answer.
@@ -104,6 +111,8 @@ class ModelLoop:
         """
         truncated = failed_rounds = 0
         stop_reason: str | None = None
+        if self._parked is not None and await self._run_parked(self._parked):
+            return
         most = self._template.options.max_turns or self._plan.max_turns
         for turn in range(most):
             await self._join(await self._steering.take())
@@ -120,10 +129,7 @@ class ModelLoop:
             end = await self._batches.run(answered.calls, self._changes, is_cut=is_cut)
             await self._store_results(end)
             self._progress.stage = "model"
-            if end.terminated or end.left_to_host:
-                await self._join(await self._steering.end())
-                await self._conversation.answered(None, None)
-                self._progress.stop_reason = "inputRequired" if end.left_to_host else "endTurn"
+            if await self._ends_with(end):
                 return
             failed_rounds = failed_rounds + 1 if end.all_failed else 0
             if failed_rounds == MOST_FAILED_ROUNDS and turn < most - 1:
@@ -132,6 +138,28 @@ class ModelLoop:
             stop_reason = "maxTurns"
         await self._join(await self._steering.end())
         await self._close(stop_reason)
+
+    async def _run_parked(self, parked: ParkedAnswer) -> bool:
+        """Run the calls that an earlier run ended with; whether that is all there is to do."""
+        self._progress.stage = "tools"
+        end = await self._batches.run(parked.calls, self._changes, parked=parked)
+        await self._store_results(end)
+        self._progress.parked_taken = True
+        self._progress.stage = "model"
+        if self._joining:
+            self._progress.transcript.extend(self._joining)
+            self._conversation.join(self._joining)
+        return await self._ends_with(end)
+
+    async def _ends_with(self, end: BatchEnd) -> bool:
+        """End the run here, if there is nothing more to do after these calls."""
+        if not (end.terminated or end.left_to_host or end.is_parked):
+            return False
+        await self._join(await self._steering.end())
+        await self._conversation.answered(None, None)
+        self._progress.is_parked = end.is_parked
+        self._progress.stop_reason = "inputRequired" if end.left_to_host or end.is_parked else "endTurn"
+        return True
 
     def _options(self, turn: int) -> RunOptions:
         """A choice that forces a call counts for the first model call only: the loop would not end."""
@@ -172,7 +200,10 @@ class ModelLoop:
     def _template_with(self, options: RunOptions, messages: Sequence[Message]) -> ChatRequest:
         template = self._template
         conversation_id = self._progress.conversation_id
-        at_service = _call_ids(self._progress.transcript) if conversation_id is not None else ()
+        at_service: set[str] = set()
+        if conversation_id is not None:
+            at_service = _call_ids(self._progress.transcript)
+            at_service.update(call.call_id for call in (self._parked.calls if self._parked is not None else ()))
         return ChatRequest(
             messages=paired(messages, at_service),
             instructions=self._conversation.instructions(),

@@ -16,6 +16,7 @@ class Progress:
     """How far a run has come: read by whoever must end it early."""
 
     stage: str = "starting"
+    """`starting`, `beforeRun`, `model`, `tools`, `approval`, `afterRun` or `ending`."""
     meter: Meter = field(default_factory=Meter)
     messages: list[Message] = field(default_factory=list[Message])
     """Whole messages of the output, all of them stored or on their way to the store."""
@@ -33,6 +34,10 @@ class Progress:
     """A tool was started: what happened stays, however the run ends."""
     batch: dict[str, FunctionResultBlock | None] = field(default_factory=dict[str, FunctionResultBlock | None])
     """Calls whose results are not in the transcript yet: begun (`None`), or with their result."""
+    parked_taken: bool = False
+    """The calls that an earlier run ended with have begun, or have their results: they are this run's now."""
+    is_parked: bool = False
+    """The run ends with questions about its last answer's calls."""
     override: tuple[Message, ...] | None = None
     """What run middleware answers in place of the output's messages."""
     left_service: bool = False

@@ -11,9 +11,10 @@ from providers.api.agent_tool import as_tool
 from providers.api.context import OfferedTool
 from providers.api.tool import FunctionTool
 from providers.plugins import is_import_path
-from sidecar.errors import CapabilityRequired, ConfigInvalid
+from sidecar.errors import ConfigInvalid
 
 from .catalog import ResolvedAgent
+from .host_tools import made_host_tool
 from .parts import BoundMiddleware, Parts
 from .provider_types import provider_types
 from .workspaces import Workspace
@@ -86,8 +87,8 @@ async def _tool(workspace: Workspace, agent: ResolvedAgent, entry: ToolEntry, fi
             return _gated(await workspace.registered.tool_at(path, file), entry.approval_mode)
         case AgentTool():
             return _agent_tool(workspace, entry)
-        case HostTool(name=name):
-            raise CapabilityRequired("hostTools", f"agent {agent.name!r}: the host tool {name!r}")
+        case HostTool():
+            return made_host_tool(entry)
 
 
 def _agent_tool(workspace: Workspace, entry: AgentTool) -> FunctionTool:
@@ -107,9 +108,7 @@ def _agent_tool(workspace: Workspace, entry: AgentTool) -> FunctionTool:
 
 
 def _gated(tool: FunctionTool, mode: ApprovalMode | None) -> FunctionTool:
-    """The tool, with the entry's approval mode. Consent cannot be asked for yet: such a tool is refused, never run."""
-    if (mode or tool.approval_mode) == "always_require":
-        raise CapabilityRequired("approvals", f"tool {tool.name!r} with approvalMode 'always_require'")
+    """The tool, with the entry's approval mode."""
     return tool if mode in (None, tool.approval_mode) else replace(tool, approval_mode=mode)
 
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from protocol.agents import ProviderEntry, RunOptions
+from protocol.agents import ApprovalConfig, ProviderEntry, RunOptions
 from protocol.base import JsonObject
+from protocol.tools import HostTool
 from providers.api.agent import CustomAgent
 from providers.api.context import OfferedTool
 from providers.api.provider import Surroundings
@@ -13,9 +14,11 @@ from sidecar.errors import ConfigInvalid
 
 from .binding import BoundProvider, bind, merge_entries, refuse_clashes
 from .catalog import ResolvedAgent
+from .host_tools import with_host_tools
 from .parts import NO_PARTS, BoundMiddleware, Parts
 
 DEFAULT_LIMITS: Final = Limits()
+NO_APPROVALS: Final = ApprovalConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class AgentPlan:
     """Whether a model is told what went wrong in a tool."""
     session_instructions: str | None = None
     """Which of the instructions are the session's."""
+    approvals: ApprovalConfig = NO_APPROVALS
+    """How consent is asked for."""
     implementation: CustomAgent | None = None
     """What answers in place of model and tools."""
 
@@ -58,6 +63,7 @@ class SessionSettings:
 
     instructions: str | None = None
     context_providers: tuple[ProviderEntry, ...] = ()
+    tools: tuple[HostTool, ...] = ()
 
 
 def make_plan(
@@ -107,11 +113,12 @@ def make_plan(
         max_turns=options.max_turns or spec.max_turns or limits.max_turns,
         after_run_order=spec.after_run_order or "reverse",
         providers=tuple(bound),
-        tools=parts.tools,
+        tools=with_host_tools(parts.tools, settings.tools),
         middleware=parts.middleware,
         per_service_call_history=bool(spec.per_service_call_history),
         detailed_tool_errors=parts.detailed_tool_errors,
         session_instructions=settings.instructions,
+        approvals=spec.approvals or NO_APPROVALS,
         implementation=parts.implementation,
     )
 

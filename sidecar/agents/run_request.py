@@ -7,8 +7,10 @@ from protocol.agents import RunOptions
 from protocol.base import JsonObject
 from protocol.messages import Message
 from providers.api.delegation import Delegate
+from providers.api.host import Host
 from providers.api.ports import ChatClient
 
+from .consent import Consent, ParkedAnswer
 from .metering import Meter
 from .parts import BoundMiddleware
 
@@ -53,6 +55,16 @@ class RunRequest:
     """How many runs this one is delegated through."""
     delegate: Delegate | None = None
     """Runs other agents within this run."""
+    host: Host | None = None
+    """Whom it can ask."""
+    consent: Consent | None = None
+    """Who asks for consent to its tool calls; `None`: nobody can."""
+    parked: ParkedAnswer | None = None
+    """Calls that an earlier run ended with, decided by now: the run begins with them."""
+    parked_messages: tuple[Message, ...] = ()
+    """What that run has said."""
+    joining: tuple[Message, ...] = ()
+    """Input of this run's own that comes after those calls."""
     shares_state: bool = False
     """Others write the session's state at the same time: it is another run's."""
     meter: Meter = field(default_factory=Meter)

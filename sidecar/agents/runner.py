@@ -16,9 +16,9 @@ from providers.api.middleware import AgentContext, processor_of
 from providers.api.ports import ChatClient, ChatRequest
 from providers.api.run_context import RunContext, enter_run
 from providers.api.session import Session
-from sidecar.errors import CapabilityRequired
 
 from .binding import BoundProvider
+from .consent import ConsentGate
 from .conversation import RunConversation
 from .custom_agent import CustomRun, UnnamedModel
 from .explain import BY_THE_RUN, Sight, maker_now
@@ -195,6 +195,8 @@ class Execution:
         progress.answered = not any(bound.kind == "agent" for bound in self._middleware)
         if request.response_schema is not None:
             await self._parse(request.response_schema)
+        if progress.is_parked:
+            return  # its providers hear of it from the run that goes on from here
         progress.stage = "afterRun"
         self._context.response = self._response()
         await self._pipeline.after()
@@ -256,6 +258,7 @@ class Execution:
             (plan.instructions, behind),
             histories,
             is_at_service=is_at_service,
+            parked=self._request.parked_messages if self._request.parked is not None else None,
         )
 
     def _own_run(
@@ -283,6 +286,8 @@ class Execution:
         limit_s = plan.limits.middleware_timeout_ms / 1000
         added = [BoundMiddleware(str(item.source.source_id), item.kind, item.middleware) for item in context.middleware]
         middleware = (*self._middleware, *added)
+        rules = plan.approvals.rules or ()
+        gate = ConsentGate(run, request.consent, rules, context.approval_rules, limit_s=limit_s)
         template = ChatRequest(
             messages=(),
             options=context.options,
@@ -301,25 +306,23 @@ class Execution:
                 self._sink,
                 [m for m in middleware if m.kind == "function"],
                 plan.limits,
+                gate,
+                offered,
                 detailed_errors=plan.detailed_tool_errors,
             ),
             ToolChanges([one.tool for one in offered]),
             self.progress,
             self.steering,
             self._sink,
+            request.parked,
+            request.joining,
         )
 
     def _offered(self, client: ChatClient) -> list[OfferedTool]:
-        """The tools of this run.
-
-        Raises:
-            CapabilityRequired: a tool asks for consent, which this build cannot ask for.
-        """
+        """The tools of this run."""
         kept: list[OfferedTool] = []
         for offered in self._context.tools:
             tool = offered.tool
-            if tool.approval_mode == "always_require":
-                raise CapabilityRequired("approvals", f"tool {tool.name!r} with approvalMode 'always_require'")
             if tool.hosted is not None and tool.hosted not in client.traits.hosted_tools:
                 self._sink.warn("toolNotOffered", f"{client.name} has no {tool.hosted}: tool {tool.name!r} is left out")
                 continue
@@ -340,6 +343,7 @@ class Execution:
             parent_run_id=request.parent_run_id,
             depth=request.depth,
             delegate=request.delegate,
+            host=request.host,
         )
 
     def _sight(self) -> Sight:
@@ -357,7 +361,9 @@ class Execution:
         return Sight(self._request.run_id, self._context, own, behind, [bound.source_id for bound in histories])
 
     def _response(self) -> Response:
-        return Response(tuple(self.progress.messages), self.progress.text)
+        return Response(
+            (*self._request.parked_messages, *self.progress.messages), self.progress.text, self.progress.meter.usage
+        )
 
     async def _parse(self, schema: JsonObject) -> None:
         """Read the last text as a value."""

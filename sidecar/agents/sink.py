@@ -20,6 +20,15 @@ class CallNote:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestNote:
+    """A request to the host, kept until it is answered or given up."""
+
+    request_id: str
+    body: JsonObject | None = None
+    """`None`: it is open no longer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A durable event before it has a number."""
 
@@ -31,6 +40,8 @@ class Draft:
     source: Source | None = None
     calls: tuple[CallNote, ...] = ()
     """Tool calls whose record is stored with the event."""
+    requests: tuple[RequestNote, ...] = ()
+    """Requests to the host whose record is stored with the event."""
     in_history: bool = True
     """Whether the message belongs into the transcript."""
 

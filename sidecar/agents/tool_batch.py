@@ -8,11 +8,12 @@ A call ends in exactly one result, whatever its tool or its middleware does; res
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, cast
 
 from protocol.base import JsonObject
-from protocol.messages import FunctionCallBlock, FunctionResultBlock
+from protocol.messages import FunctionCallBlock, FunctionResultBlock, Source
+from providers.api.context import OfferedTool
 from providers.api.invocation import UNSET, FunctionInvocationContext, ToolChanges
 from providers.api.json_value import plain_json
 from providers.api.middleware import MiddlewareFailure, MiddlewareTermination, processor_of
@@ -25,10 +26,12 @@ from sidecar.errors import MiddlewareFailed, OwnershipLost, new_error_id
 from sidecar.telemetry import log_failure
 from sidecar.tools.execution import call_function
 
+from .consent import ConsentGate, Due, Gate, ParkedAnswer
 from .onion import Layer, TookTooLong, contained, through
 from .output import Progress
 from .parts import BoundMiddleware
-from .sink import CallNote, Draft, RunSink
+from .sink import CallNote, Draft, RequestNote, RunSink
+from .standing_rules import same_json
 from .tool_progress import ToolProgress
 
 FAILED_TEXT: Final = "Error: Function failed."
@@ -40,6 +43,8 @@ NOT_STORED_TEXT: Final = "Error: The call was not run: it could not be recorded.
 ABANDON_AFTER_S: Final = 0.5
 """A call that ignores its cancellation is given up after this."""
 LEFT_OUT_TEXT: Final = "Error: The call was not run: it was held back."
+ADDED_BY_THE_RUN: Final = Source(type="run")
+"""Who offers a tool that another tool has added under way."""
 SMALL: Final = 64 * 1024
 """Characters of a result that is turned into text at once; anything else that may be long is, beside the loop."""
 
@@ -58,6 +63,8 @@ class BatchEnd:
     """Calls of tools that are declared only."""
     terminated: bool = False
     """Middleware ended the loop: no further model call."""
+    is_parked: bool = False
+    """Nothing ran: the run ends with questions about these calls."""
 
     @property
     def all_failed(self) -> bool:
@@ -74,6 +81,8 @@ class _Call:
     began: float | None = None
     told: bool = False
     """Its end is told, or about to be."""
+    is_denied: bool = False
+    """A person or a rule has rejected it."""
 
     @property
     def result_block(self) -> FunctionResultBlock:
@@ -92,6 +101,9 @@ class _ToolCall:
 
     call: _Call
     tool: FunctionTool
+    source: Source
+    approved: bool = False
+    """A person has allowed it, with the arguments that it was shown with."""
     ran: bool = False
     """Its tool was started."""
     terminated: bool = False
@@ -108,6 +120,8 @@ class ToolBatches:
         sink: RunSink,
         middleware: Sequence[BoundMiddleware],
         limits: Limits,
+        gate: ConsentGate,
+        offered: Sequence[OfferedTool],
         *,
         detailed_errors: bool,
     ) -> None:
@@ -119,6 +133,8 @@ class ToolBatches:
             sink: Takes the events.
             middleware: Function middleware, outermost first.
             limits: Of calls, times and sizes.
+            gate: Decides which calls may run.
+            offered: The run's tools, with who offers them.
             detailed_errors: Whether the model is told what went wrong in a tool.
         """
         self._run = run
@@ -126,15 +142,25 @@ class ToolBatches:
         self._sink = sink
         self._layers: list[Layer] = [processor_of(bound.middleware) for bound in middleware]
         self._limits = limits
+        self._gate = gate
+        self._sources = {id(one.tool): one.source for one in offered}
         self._detailed = detailed_errors
 
-    async def run(self, calls: Sequence[FunctionCallBlock], changes: ToolChanges, *, is_cut: bool) -> BatchEnd:
+    async def run(
+        self,
+        calls: Sequence[FunctionCallBlock],
+        changes: ToolChanges,
+        *,
+        is_cut: bool = False,
+        parked: ParkedAnswer | None = None,
+    ) -> BatchEnd:
         """Run the calls of one answer.
 
         Args:
             calls: What the model asked for.
             changes: The tools of the run, as they are now.
             is_cut: The answer ended at the output limit: none of its calls can be trusted to be whole.
+            parked: What was decided of the calls, where an earlier run ended with them.
 
         Raises:
             MiddlewareFailed: a guard failed the run.
@@ -147,21 +173,44 @@ class ToolBatches:
             tool = tools.get(call.block.name)
             call.result = self._refusal(call.block, index, tool, is_cut=is_cut)
             if call.result is None and tool is not None and not tool.is_declaration_only:
-                due.append(_ToolCall(call, tool))
+                due.append(_ToolCall(call, tool, self._sources.get(id(tool), ADDED_BY_THE_RUN)))
+        gate = await self._passed(due, parked)
+        if gate.is_parked:
+            return BatchEnd((), [], (), is_parked=True)
         ended = [call for call in batch if call.result is not None]
-        if due and await self._store_intent(due):
+        due, denied = [one for one in due if one.call.result is None], [call for call in ended if call.is_denied]
+        stored = bool(due) and await self._store_intent(due, denied, gate.closing)
+        if stored:
+            ended = [call for call in ended if not call.told]
             ended.extend(await self._run_all(due, changes))
-        elif due:
-            for one in due:
-                one.call.result = error_result(NOT_STORED_TEXT)
-                ended.append(one.call)
+        for one in () if stored else due:
+            one.call.result = error_result(NOT_STORED_TEXT)
+            ended.append(one.call)
         return BatchEnd(
             results=tuple(call.result_block for call in batch if call.result is not None),
-            drafts=_told(ended),
-            notes=tuple(CallNote(one.call.block.call_id, one.tool.name, open=False) for one in due),
+            drafts=_with_notes(_told(ended), () if stored else gate.closing),
+            notes=tuple(CallNote(block.call_id, block.name, open=False) for block in self._noted(due, denied)),
             left_to_host=tuple(call.block for call in batch if call.result is None),
             terminated=any(one.terminated for one in due),
         )
+
+    async def _passed(self, due: Sequence[_ToolCall], parked: ParkedAnswer | None) -> Gate:
+        """Decide what may run; a call that may not has its result by that."""
+        asked = [Due(one.call.block, one.tool, one.source) for one in due]
+        pending = {one.call.block.call_id: _started(one, one.call.block.arguments, "pending") for one in due}
+        gate = await self._gate.pass_through(asked, pending, parked)
+        for one in due:
+            text = gate.denied.get(one.call.block.call_id)
+            if text is not None:
+                one.call.result, one.call.is_denied = error_result(text), True
+            one.approved = one.call.block.call_id in gate.decided
+        if gate.decided and not gate.is_parked:
+            self._progress.acted = True
+        return gate
+
+    def _noted(self, due: Sequence[_ToolCall], denied: Sequence[_Call]) -> list[FunctionCallBlock]:
+        """The calls that have a record by now: those that were begun, and what was denied beside them."""
+        return [*(one.call.block for one in due), *(call.block for call in denied if due)]
 
     def _refusal(
         self, block: FunctionCallBlock, index: int, tool: FunctionTool | None, *, is_cut: bool
@@ -176,12 +225,20 @@ class ToolBatches:
             return error_result(UNKNOWN_TEXT.format(name=block.name))
         return error_result(ARGUMENTS_TEXT) if block.raw_arguments is not None else None
 
-    async def _store_intent(self, due: Sequence[_ToolCall]) -> bool:
+    async def _store_intent(
+        self, due: Sequence[_ToolCall], denied: Sequence[_Call], closing: Sequence[RequestNote]
+    ) -> bool:
+        """Store that these calls begin, what was denied beside them, and that nothing waits for a decision any more."""
         reached("tool.intent.before")
-        stored = await self._sink.commit(*(_started(one, one.call.block.arguments) for one in due))
+        begun = [_started(one, one.call.block.arguments) for one in due]
+        stored = await self._sink.commit(*_with_notes([*_told(denied), *begun], closing))
         reached("tool.intent.after")
+        if not stored:
+            for call in denied:
+                call.told = False
         if stored:
-            self._progress.acted = True
+            self._progress.acted = self._progress.parked_taken = True
+            self._progress.batch.update((call.block.call_id, call.result_block) for call in denied)
             self._progress.batch.update((one.call.block.call_id, None) for one in due)
         return stored
 
@@ -270,6 +327,8 @@ class ToolBatches:
     async def _invoke(self, one: _ToolCall, context: FunctionInvocationContext) -> None:
         """The tool itself, with the arguments that middleware left."""
         tool = one.tool
+        if one.approved and not _keeps_approved(context.arguments, one.call.block.arguments):
+            raise ToolError("The call was not run: what was approved was changed.")
         slow = tool.plan.is_slow
         values = await asyncio.to_thread(tool.bind, context.arguments) if slow else tool.bind(context.arguments)
         tool.count()
@@ -278,7 +337,7 @@ class ToolBatches:
             if not await self._sink.commit(_started(one, changed)):
                 raise ToolError(NOT_STORED_TEXT.removeprefix("Error: "))
         one.ran = True
-        limit_s = self._limits.tool_timeout_ms / 1000
+        limit_s = None if tool.is_remote else self._limits.tool_timeout_ms / 1000
         try:
             context.result = await call_function(tool, values, context, timeout_s=limit_s, kwargs=context.kwargs)
         except Exception:
@@ -339,15 +398,28 @@ def _retrieve(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-def _started(one: _ToolCall, arguments: JsonObject) -> Draft:
+def _keeps_approved(arguments: JsonObject, approved: JsonObject) -> bool:
+    """Whether all that was approved is as it was; middleware may add to it."""
+    return all(name in arguments and same_json(arguments[name], value) for name, value in approved.items())
+
+
+def _with_notes(drafts: list[Draft], closing: Sequence[RequestNote]) -> list[Draft]:
+    """The events, the first of which closes some requests."""
+    if closing and drafts:
+        drafts[0] = replace(drafts[0], requests=(*drafts[0].requests, *closing))
+    return drafts
+
+
+def _started(one: _ToolCall, arguments: JsonObject, status: Literal["pending", "running"] = "running") -> Draft:
     block = one.call.block
     data: JsonObject = {"callId": block.call_id, "name": block.name}
     if one.tool.title is not None:
         data["title"] = one.tool.title
     if one.tool.kind is not None:
         data["kind"] = one.tool.kind
-    data |= {"arguments": arguments, "status": "running"}
-    return Draft("tool.started", data, calls=(CallNote(block.call_id, block.name),))
+    data |= {"arguments": arguments, "status": status}
+    calls = (CallNote(block.call_id, block.name),) if status == "running" else ()
+    return Draft("tool.started", data, calls=calls)
 
 
 def _completed(call: _Call) -> Draft:
@@ -357,11 +429,11 @@ def _completed(call: _Call) -> Draft:
     data: JsonObject = {
         "callId": block.call_id,
         "name": call.block.name,
-        "status": "failed" if block.is_error else "completed",
+        "status": "denied" if call.is_denied else "failed" if block.is_error else "completed",
         "content": [part.wire() for part in block.content],
     }
     if block.structured_content is not None:
         data["structuredContent"] = block.structured_content
     data["durationMs"] = spent_ms
-    notes = () if call.began is None else (CallNote(block.call_id, call.block.name, block),)
+    notes = () if call.began is None and not call.is_denied else (CallNote(block.call_id, call.block.name, block),)
     return Draft("tool.completed", data, calls=notes)

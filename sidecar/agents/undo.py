@@ -37,6 +37,7 @@ class Undo:
         self._messages = dict(context.context_messages)
         self._tools = list(context.tools)
         self._middleware = list(context.middleware)
+        self._approval_rules = len(context.approval_rules)
         self._removed = len(context.removed)
         self._memories = len(context.memories)
         self._options = context.options
@@ -63,6 +64,7 @@ class Undo:
         context.context_messages.update(self._messages)
         context.tools[:] = self._tools
         context.middleware[:] = self._middleware
+        del context.approval_rules[self._approval_rules :]
         del context.removed[self._removed :]
         del context.memories[self._memories :]
         context.options = self._options

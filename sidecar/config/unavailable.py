@@ -20,7 +20,6 @@ UNAVAILABLE: Final = (
     Unavailable(("mcp_servers",), "mcp"),
     Unavailable(("telemetry", "enabled"), "telemetry"),
     Unavailable(("agents", "*", "harness"), "harness"),
-    Unavailable(("agents", "*", "approvals"), "approvals"),
     Unavailable(("agents", "*", "compaction"), "compaction"),
 )
 """A feature that arrives takes its rows out of here."""

@@ -1,11 +1,14 @@
 """`createSession`: make a session, or find the one that an earlier try of the same request made."""
 
 from collections.abc import Sequence
+from typing import cast
 
+from protocol.base import JsonObject
 from protocol.sessions import CreateSessionParams, CreateSessionResult
 from sidecar.crash_points import reached
 from sidecar.errors import CapabilityRequired
 from sidecar.sessions.manager import Opened
+from sidecar.sessions.supplied import HOST_TYPE
 
 from .payload import payload_hash
 from .refusals import check_cwd
@@ -15,7 +18,6 @@ SUPPLIED_AGAIN = frozenset({"sessionId", "_meta", "tools", "mcpServers"})
 """Fields that are no part of the payload: a retry may supply them anew."""
 
 _NOT_YET = {
-    "tools": "hostTools",
     "mcp_servers": "mcp",
     "mode": "modes",
     "additional_directories": "additionalDirectories",
@@ -29,9 +31,20 @@ async def create_session(params: CreateSessionParams, call: Call, services: Serv
             raise CapabilityRequired(feature, f"createSession with {field!r}")
     check_cwd(params.cwd)
     reached("session.create.before")
-    opened = await services.sessions.create(params, payload_hash(call.raw, SUPPLIED_AGAIN))
+    opened = await services.sessions.create(params, payload_hash(_lasting(call.raw), SUPPLIED_AGAIN))
     reached("session.create.after")
     return answer(opened, await services.model_names(opened.session))
+
+
+def _lasting(raw: JsonObject) -> JsonObject:
+    """The params without the host's own providers, which are supplied again as its tools are."""
+    entries: object = raw.get("contextProviders")
+    if not isinstance(entries, list):
+        return raw
+    kept = [entry for entry in cast("list[JsonObject]", entries) if entry.get("type") != HOST_TYPE]
+    if kept:
+        return {**raw, "contextProviders": kept}
+    return {key: value for key, value in raw.items() if key != "contextProviders"}
 
 
 def answer(opened: Opened, models: Sequence[str]) -> CreateSessionResult:

@@ -16,6 +16,7 @@ from sidecar.sessions.views import (
     open_providers,
     run_state,
     snapshot_info,
+    snapshot_requests,
     snapshot_state,
     stored_providers,
 )
@@ -97,7 +98,7 @@ def _open_fields(session: OpenSession, parts: Collection[str]) -> dict[str, Any]
     waiting = enumerate(session.slot.waiting, start=1)
     optional: dict[str, Any] = {
         "queue": tuple(QueuedRun(run_id=ticket.run_id, position=position) for position, ticket in waiting),
-        "pending": (),
+        "pending": tuple(session.pending_requests()),
         "providers": open_providers(session) if "providers" in parts else None,
         "state": session.state() if "state" in parts else None,
         "usage": session.record.usage,
@@ -121,7 +122,7 @@ def _stored_fields(snapshot: Snapshot, parts: Collection[str]) -> dict[str, Any]
     tools: tuple[ToolState, ...] = ()
     optional: dict[str, Any] = {
         "queue": (),
-        "pending": (),
+        "pending": snapshot_requests(snapshot),
         "providers": stored_providers(snapshot) if "providers" in parts else None,
         "state": snapshot_state(snapshot) if "state" in parts else None,
         "usage": info.usage,

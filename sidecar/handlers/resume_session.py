@@ -9,15 +9,12 @@ from sidecar.sessions.open_session import OpenSession
 
 from .services import Call, Reply, Services
 
-_NOT_YET = {"tools": "hostTools", "context_providers": "hostProviders", "mcp_servers": "mcp"}
-
 
 async def resume_session(params: ResumeSessionParams, call: Call, services: Services) -> Reply:
     """Answer first, then replay; nothing new of the session is sent in between."""
-    for field, feature in _NOT_YET.items():
-        if getattr(params, field):
-            raise CapabilityRequired(feature, f"resumeSession with {field!r}")
-    opened = await services.sessions.resume(params.session_id)
+    if params.mcp_servers:
+        raise CapabilityRequired("mcp", "resumeSession with 'mcpServers'")
+    opened = await services.sessions.resume(params.session_id, params.tools, params.context_providers)
     session = opened.session
     first_kept = (await services.sessions.snapshot(params.session_id)).first_seq
     models = await services.model_names(session)
@@ -69,7 +66,7 @@ def _answer(opened: Opened, models: Sequence[str], *, truncated: bool) -> Resume
         config_options=session.config_options(models),
         providers=session.provider_statuses(),
         active_run=None if turn is None else ActiveRun(run_id=turn.run_id, started_at=turn.started_at),
-        pending_requests=(),
+        pending_requests=tuple(session.pending_requests()),
         last_seq=session.log.seq,
         truncated=truncated,
         recovered=opened.recovered,

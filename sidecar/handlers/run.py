@@ -6,13 +6,15 @@ from protocol.agents import RunOptions
 from protocol.runs import RunAccepted, RunParams, RunResult
 from sidecar.agents.part_lookup import middleware_of
 from sidecar.agents.structured import response_schema
-from sidecar.errors import InvalidParams
+from sidecar.errors import InvalidParams, SessionBusy
 from sidecar.sessions.admission import Admission
+from sidecar.sessions.deciding import decide
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.turn_request import TurnRequest
 
 from .payload import payload_hash
 from .run_context import context_messages
+from .run_decisions import told_decisions
 from .run_input import input_messages, new_messages
 from .run_retries import attach
 from .services import Call, Services
@@ -64,6 +66,7 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
         known = await attach(session, params, request.payload_hash, call)
         if known is not None:
             return known
+    request = await _with_decisions(session, request, params.when_busy)
     request = await _without_known_input(session, request)
     request = replace(request, middleware=await middleware_of(session.workspace, params.middleware or ()))
     return await _admission(session, params, request, call, services).run(params.when_busy)
@@ -86,6 +89,19 @@ async def _run_one_off(
     middleware = await middleware_of(session.workspace, params.middleware or ())
     request = replace(request, middleware=middleware, event_extra={"_meta": {"requestId": call.request_id}})
     return await _admission(session, params, request, call, services).run("reject")
+
+
+async def _with_decisions(session: OpenSession, request: TurnRequest, when_busy: str) -> TurnRequest:
+    """Take the approvals out of the input, and store them: the run goes on with the calls that they are about."""
+    kept, decisions = told_decisions(session.approvals, request.input_messages)
+    if not decisions:
+        return request
+    holder = session.slot.holder
+    if holder is not None and when_busy != "queue":
+        raise SessionBusy(session.session_id, holder.run_id, len(session.slot.waiting), ("queue",))
+    for held, request_id, answer in decisions:
+        await decide(session, held, request_id, answer)
+    return replace(request, input_messages=kept, only_decides=not kept)
 
 
 async def _without_known_input(session: OpenSession, request: TurnRequest) -> TurnRequest:

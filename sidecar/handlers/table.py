@@ -21,12 +21,16 @@ from protocol.methods import (
     GET_STATE,
     IMPORT_SESSION,
     LIST_AGENTS,
+    LIST_APPROVAL_RULES,
     LIST_MEMORIES,
     LIST_MODELS,
     LIST_PROVIDERS,
     LIST_SESSIONS,
+    LIST_TOOLS,
     RELOAD_CONFIG,
+    RESOLVE_REQUEST,
     RESUME_SESSION,
+    REVOKE_APPROVAL_RULE,
     RUN,
     SEARCH_MEMORIES,
     STEER_RUN,
@@ -35,6 +39,7 @@ from protocol.methods import (
     Method,
 )
 
+from .approval_rules import list_approval_rules, revoke_approval_rule
 from .cancel_run import cancel_run
 from .close_session import close_session
 from .create_session import create_session
@@ -50,8 +55,10 @@ from .get_state import get_state
 from .import_session import import_session, imported_id
 from .list_memories import list_memories
 from .list_sessions import list_sessions
+from .list_tools import list_tools
 from .lists import list_agents, list_models, list_providers
 from .reload_config import reload_config
+from .resolve_request import resolve_request
 from .resume_session import resume_session
 from .run import run
 from .search_memories import search_memories
@@ -124,6 +131,10 @@ TABLE: dict[str, Binding] = {
         _bind(GET_HISTORY, get_history),
         _bind(GET_EVENTS, get_events),
         _bind(EXPLAIN_RUN, explain_run),
+        _bind(RESOLVE_REQUEST, resolve_request, changes=True),
+        _bind(LIST_TOOLS, list_tools),
+        _bind(LIST_APPROVAL_RULES, list_approval_rules),
+        _bind(REVOKE_APPROVAL_RULE, revoke_approval_rule, changes=True),
         _bind(LIST_AGENTS, list_agents),
         _bind(LIST_MODELS, list_models),
         _bind(LIST_PROVIDERS, list_providers),

@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from protocol.base import JsonObject
+from sidecar.sessions.outlet import AskFailed
 
 from .envelope import notification
 from .event_routes import EventRoutes, Watcher
-from .reverse import ReverseFailed, ReverseRequests
+from .reverse import ReverseRequests
 
 CREATE_PROGRESS_S: Final = 5.0
 """A client that has not answered `window/workDoneProgress/create` by then is shown no progress."""
@@ -53,6 +54,6 @@ class Editor:
         """Whether the client will show progress under this token."""
         try:
             await self._reverse.request("window/workDoneProgress/create", {"token": token}, timeout=CREATE_PROGRESS_S)
-        except (ReverseFailed, TimeoutError):
+        except (AskFailed, TimeoutError):
             return False
         return True

@@ -6,20 +6,14 @@ from itertools import count
 from typing import Any, Final, cast
 
 from protocol.base import Json, JsonObject
+from protocol.errors import KINDS
+from sidecar.sessions.outlet import AskFailed
 from sidecar.telemetry import LOGGER
 
 from .envelope import Response, notification, request
 
+_TOO_LARGE: Final = KINDS["messageTooLarge"].code
 _GONE: Final[JsonObject] = {"error": {"code": 0, "message": "the client can answer nothing any more"}}
-
-
-class ReverseFailed(Exception):
-    """The client answered with an error, or cannot answer."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        """The client's; 0 where it has gone."""
 
 
 class ReverseRequests:
@@ -35,6 +29,8 @@ class ReverseRequests:
         self._ids = count(1)
         self._open: dict[str, asyncio.Future[JsonObject]] = {}
         self._closed = False
+        self.max_bytes = 64 << 20
+        """Longest request that the client takes."""
 
     async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
         """Ask, and wait. Whoever stops waiting sends `$/cancelRequest` by that.
@@ -45,14 +41,17 @@ class ReverseRequests:
             timeout: Seconds; None waits as long as the client lives.
 
         Raises:
-            ReverseFailed: the client answered with an error, or has gone.
+            AskFailed: the client answered with an error, has gone, or does not take so long a request.
             TimeoutError: it has not answered in time.
         """
         if self._closed:
             raise _failure(_GONE)
         request_id = f"s{next(self._ids)}"
+        body = request(request_id, method, params)
+        if len(body) > self.max_bytes:
+            raise AskFailed(_TOO_LARGE, f"the request is longer than the {self.max_bytes} bytes that the client takes")
         answer = self._open[request_id] = asyncio.get_running_loop().create_future()
-        self._send(request(request_id, method, params))
+        self._send(body)
         try:
             async with asyncio.timeout(timeout):
                 message = await answer
@@ -80,8 +79,8 @@ class ReverseRequests:
                 waiting.set_result(_GONE)
 
 
-def _failure(message: JsonObject) -> ReverseFailed:
+def _failure(message: JsonObject) -> AskFailed:
     error = message["error"]
     fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
     code = fields.get("code")
-    return ReverseFailed(code if isinstance(code, int) else -32603, str(fields.get("message", "the client failed")))
+    return AskFailed(code if isinstance(code, int) else -32603, str(fields.get("message", "the client failed")))

@@ -8,12 +8,11 @@ from typing import Final, cast
 
 from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
-from protocol.methods import CANCEL_RUN, NOT_YET
+from protocol.methods import CANCEL_RUN
 from protocol.runs import RunParams
 from sidecar.config.limits import Limits
 from sidecar.crash_points import reached
 from sidecar.errors import (
-    CapabilityRequired,
     InvalidRequest,
     MessageTooLarge,
     MethodNotFound,
@@ -218,8 +217,6 @@ class Server:
             stop = asyncio.Event()
             pending = _Pending(request.id, request.method, stop=stop)
             self._start(pending, lambda _: self._language_server.request(request.method, request.params, stop))
-        elif request.method in NOT_YET:
-            raise CapabilityRequired(NOT_YET[request.method], f"method {request.method!r}")
         else:
             raise MethodNotFound(request.method)
 

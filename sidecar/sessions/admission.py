@@ -13,6 +13,7 @@ from sidecar.agents.sink import Draft
 from sidecar.errors import Overloaded, SessionBusy, SidecarError
 from sidecar.stores.base import StoreError, Unknown
 
+from .approvals import GoingOn, going_on
 from .event_log import is_lost
 from .ids import now
 from .open_session import OpenSession
@@ -92,7 +93,7 @@ class Admission:
         session, ticket = self._session, self._ticket
         if session.slot.take(ticket):
             self._leave_lane()
-            return await self._take_turn(self._turn())
+            return await self._take_turn(await self._turn())
         holder = session.slot.holder
         if when_busy == "reject" or holder is None:
             waiting = len(session.slot.waiting)
@@ -103,19 +104,34 @@ class Admission:
                 return steered
             if session.slot.take(ticket):  # the run has ended meanwhile
                 self._leave_lane()
-                return await self._take_turn(self._turn())
+                return await self._take_turn(await self._turn())
         return await self._queue()
 
-    def _turn(self) -> Turn:
+    async def _turn(self) -> Turn:
         request = replace(self._request, on_begun=self._say_running)
         models, setup = self._session.workspace.models, self._setup
         try:
             return Turn(
-                self._session, self._ticket, request, models, setup.outlet, keep_event_runs=setup.keep_event_runs
+                self._session,
+                self._ticket,
+                request,
+                models,
+                setup.outlet,
+                keep_event_runs=setup.keep_event_runs,
+                going_on=await self._going_on(),
             )
         except BaseException:
             self._session.slot.leave(self._ticket)
             raise
+
+    async def _going_on(self) -> GoingOn | None:
+        """The decided calls of an earlier run that this one begins with: those that it is for, or any that wait."""
+        session = self._session
+        held = self._request.goes_on_with or session.approvals.ready()
+        if held is None:
+            return None
+        held.taken_by = self._ticket.run_id
+        return going_on(held, await session.transcript.load(session.session_id))
 
     async def _take_turn(self, turn: Turn) -> RunResult:
         self._ticket.begun = True
@@ -155,7 +171,7 @@ class Admission:
         turn: Turn | None = None
         try:
             await self._leave_out_known_input()
-            turn = self._turn()
+            turn = await self._turn()
             return await self._take_turn(turn)
         except (SidecarError, StoreError) as error:
             if turn is None or not turn.begun:

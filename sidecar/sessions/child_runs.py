@@ -38,6 +38,8 @@ from .outlet import Outlet
 from .progress_mirror import ProgressMirror
 from .provider_lifetimes import ProviderLifetimes
 from .record import RunRecord
+from .run_consent import RunConsent
+from .run_host import RunHost
 from .tickets import StopKind
 from .turn_record import End, completed_data, ended_record, stopped
 from .turn_sink import TurnSink
@@ -137,6 +139,7 @@ class ChildRun:
         self._agent = made.plan.name
         self._made = made
         self._lifetimes = ProviderLifetimes()
+        self._is_stopping = False
         self._work: asyncio.Task[None] | None = None
         self._started_at = now()
         self._clock = time.monotonic()
@@ -147,6 +150,7 @@ class ChildRun:
         self._sink = TurnSink(log, run_id, outlet, silent, stream=by.is_streaming, caller=self.caller)
         self._input = _input(errand.task, run_id, self._started_at)
         meter = Meter(within=by.meter)
+        requests, session_id = runs.session.requests, runs.session.session_id
         has_session = not errand.propagate_session or by.has_session
         own = Delegator(run_id, made.session, has_session, by.properties, by.is_streaming, meter, by.depth + 1)
         self._execution = Execution(
@@ -162,6 +166,17 @@ class ChildRun:
                 delegate=partial(runs.delegate, own),
                 shares_state=made.shares_state,
                 meter=meter,
+                consent=RunConsent(
+                    runs.session,
+                    self._sink,
+                    outlet,
+                    run_id,
+                    made.plan.name,
+                    made.plan.approvals,
+                    lambda: self._execution.progress,
+                    None,
+                ),
+                host=RunHost(requests, self._sink, outlet, session_id, run_id, self._why_stopped),
                 is_streaming=by.is_streaming,
             ),
             made.session,
@@ -170,6 +185,9 @@ class ChildRun:
             self._sink,
             {},
         )
+
+    def _why_stopped(self) -> StopKind | None:
+        return self._runs.why_stopped() or ("cancelled" if self._is_stopping else None)
 
     async def run(self) -> str:
         """Do the run and end it. Whoever is cancelled in here ends it, too.
@@ -203,11 +221,13 @@ class ChildRun:
 
     def cancel(self) -> None:
         """Stop this run alone: its caller is told, and goes on."""
+        self._is_stopping = True
         if self._work is not None:
             self._work.cancel()
 
     async def stop(self) -> None:
         """Stop the run and end it, if it has not ended yet."""
+        self._is_stopping = True
         work = self._work
         if work is not None and not work.done():
             work.cancel()
@@ -298,7 +318,14 @@ class ChildRun:
             duration_ms=duration_ms,
             warnings=self._sink.warnings,
         )
-        drafts = [*self._sink.take(), *(closing.drafts if closing else ()), Draft("run.completed", data)]
+        by = "disconnect" if end.status == "interrupted" else "cancel"
+        questions = session.drop_questions(self.run_id, by)
+        drafts = [
+            *self._sink.take(),
+            *questions.drafts,
+            *(closing.drafts if closing else ()),
+            Draft("run.completed", data, requests=questions.closing),
+        ]
         self._sink.close()
         self._made.forget()
         try:

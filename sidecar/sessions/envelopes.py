@@ -8,7 +8,7 @@ from pydantic_core import from_json
 from protocol.base import JsonObject
 from protocol.messages import FunctionResultBlock, Message
 from sidecar.agents.sink import CallNote, Draft
-from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, StoredEvent
+from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, PutRequest, StoredEvent
 
 from .stored_json import stored_json
 
@@ -67,7 +67,11 @@ def event_row(draft: Draft, seq: int, time: str, run_id: str | None, caller: Cal
 
 def draft_rows(drafts: Sequence[Draft], run_id: str | None, *, is_delegated: bool = False) -> list[Put]:
     """The writes that store what some events report. What is said in a delegated run is in no transcript."""
-    return [*_message_rows(drafts, run_id, is_delegated=is_delegated), *_call_rows(drafts, run_id)]
+    return [
+        *_message_rows(drafts, run_id, is_delegated=is_delegated),
+        *_call_rows(drafts, run_id),
+        *_request_rows(drafts),
+    ]
 
 
 def _message_rows(drafts: Sequence[Draft], run_id: str | None, *, is_delegated: bool) -> list[PutMessage]:
@@ -85,6 +89,15 @@ def _call_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutCall]:
     found = {note.call_id: note for draft in drafts for note in draft.calls}
     return [
         PutCall(call_id=f"{run_id}/{note.call_id}", run_id=str(run_id), body=_call_body(note), open=note.open)
+        for note in found.values()
+    ]
+
+
+def _request_rows(drafts: Sequence[Draft]) -> list[PutRequest]:
+    """The writes that store the open requests of some events; of each request the last word counts."""
+    found = {note.request_id: note for draft in drafts for note in draft.requests}
+    return [
+        PutRequest(note.request_id, stored_json(note.body) if note.body is not None else None)
         for note in found.values()
     ]
 

@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from protocol.agents import AgentSpec
+from protocol.agents import AgentSpec, ProviderEntry
 from protocol.sessions import CreateSessionParams, Recovered, WireWarning
+from protocol.tools import HostTool
 from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SidecarError
 from sidecar.models.registry import Models
 from sidecar.stores.base import Lease, Missing, SessionStore, Snapshot, StoreError
 from sidecar.telemetry import LOGGER
 
+from .always_rules import AlwaysRules
 from .envelopes import put_message
 from .event_log import is_lost
 from .memory_access import MemoryAccess
@@ -22,6 +24,7 @@ from .outlet import Outlet
 from .record import copied_record, new_record, read_record
 from .storage_errors import storage_error
 from .store_access import StoreAccess
+from .supplied import Supplied, missing, told_apart
 from .transfer import Contents
 
 
@@ -47,7 +50,9 @@ class SessionManager:
         self.default_cwd: str | None = None
         """Where a session works that names no folder."""
         self._open: dict[str, OpenSession] = {}
-        self._opener = Opener(workspaces, outlet, memory, cache_bytes=cache_bytes)
+        self.always_rules = AlwaysRules()
+        """Approvals that outlast their sessions."""
+        self._opener = Opener(workspaces, outlet, memory, self.always_rules, cache_bytes=cache_bytes)
 
     @property
     def open_sessions(self) -> list[OpenSession]:
@@ -94,18 +99,20 @@ class SessionManager:
         """
         workspace = await self.workspaces.of(params.cwd or self.default_cwd)
         agent = workspace.catalog.resolve(params.agent)
-        record = new_record(params, agent.name, self.default_cwd)
+        stored, own = told_apart(params.context_providers or ())
+        supplied = Supplied(params.tools or (), own)
+        record = supplied.recorded(new_record(params, agent.name, self.default_cwd, stored))
         store = self.stores.ephemeral if params.ephemeral else await self.stores.durable()
         if params.session_id is not None:
             await self._refuse_namesake(params.session_id, store)
-        prepared = await self._opener.prepare(record, workspace, agent, store)
+        prepared = await self._opener.prepare(record, workspace, agent, store, supplied)
         state = initial_state(params.state or {}, prepared.plan)
         prepared = self._opener.settle(prepared, state)
         lease = await self._opener.create(prepared, state, payload_hash)
         if params.session_id is not None:
             snapshot = await read_snapshot(store, record.session_id)
             if read_record(snapshot).epoch != record.epoch:
-                return await self._retried(store, lease, snapshot)
+                return await self._retried(store, lease, snapshot, supplied)
         session = self._admit(self._opener.open(prepared, lease, state))
         return Opened(session, warnings=workspace.warnings)
 
@@ -188,19 +195,31 @@ class SessionManager:
         """A throw-away session for one run: kept in memory, in no list, with no history."""
         return self._admit(await self._opener.one_off(agent, self.default_cwd, self.stores.ephemeral))
 
-    async def resume(self, session_id: str) -> Opened:
+    async def resume(
+        self,
+        session_id: str,
+        tools: tuple[HostTool, ...] | None = None,
+        providers: tuple[ProviderEntry, ...] | None = None,
+    ) -> Opened:
         """Open a stored session here, repairing what a dead process left.
 
         One that is open here already stays open, and takes up a configuration that is new, unless a run has it.
 
+        Args:
+            session_id: Which.
+            tools: The host's; `None`: those that it has supplied in this process.
+            providers: Entries of the session's; those of type `host` replace the host's, others, where there are any,
+                replace the others.
+
         Raises:
-            SidecarError: it is not there, another process owns it, or its agent is no longer configured.
+            SidecarError: it is not there, another process owns it, its agent is no longer configured, or something
+                that the host supplies is refused.
         """
         session = self._open.get(session_id)
         if session is not None:
             if not session.lost:
                 await self._opener.take_up(session)
-                return Opened(session, warnings=session.workspace.warnings)
+                return await self._supplied_anew(session, tools, providers)
             await self._give_up(session)
         store = await self.stores.durable()
         snapshot = await read_snapshot(store, session_id)
@@ -210,7 +229,26 @@ class SessionManager:
             lease = await store.acquire(session_id)
         except StoreError as error:
             raise storage_error(error, session_id) from error
-        return await self._open_stored(store, lease)
+        opened = await self._open_stored(store, lease)
+        return replace(await self._supplied_anew(opened.session, tools, providers), recovered=opened.recovered)
+
+    async def _supplied_anew(
+        self, session: OpenSession, tools: tuple[HostTool, ...] | None, providers: tuple[ProviderEntry, ...] | None
+    ) -> Opened:
+        """Let a session that is open here have what its host supplies by now."""
+        if tools is not None or providers is not None:
+            stored, own = told_apart(providers or ())
+            known = session.supplied
+            has_own = providers is not None and (own or not stored)
+            supplied = Supplied(known.tools if tools is None else tools, own if has_own else known.providers)
+            async with session.changing:
+                plan, record = await self._opener.supply(session, supplied, stored or None)
+                try:
+                    await asyncio.shield(session.log.append([], [record.put()], keep=False))
+                except StoreError as error:
+                    raise storage_error(error, session.session_id) from error
+                session.plan, session.supplied, session.record = plan, supplied, record
+        return Opened(session, warnings=_warnings(session))
 
     async def close(self, session_id: str) -> None:
         """Let go of a session; its data stays. One that is not open here is closed already.
@@ -255,11 +293,11 @@ class SessionManager:
         if taken:
             raise IdempotencyConflict(f"session id {session_id!r}", session_id=session_id)
 
-    async def _retried(self, store: SessionStore, lease: Lease, snapshot: Snapshot) -> Opened:
+    async def _retried(self, store: SessionStore, lease: Lease, snapshot: Snapshot, supplied: Supplied) -> Opened:
         session = self._open.get(snapshot.session)
-        if session is not None and not session.lost:
-            return Opened(session, warnings=session.workspace.warnings)
-        return await self._open_stored(store, lease)
+        if session is None or session.lost:
+            session = (await self._open_stored(store, lease)).session
+        return await self._supplied_anew(session, supplied.tools or None, supplied.providers or None)
 
     async def _open_stored(self, store: SessionStore, lease: Lease) -> Opened:
         try:
@@ -269,7 +307,7 @@ class SessionManager:
             with suppress(StoreError):  # it is free at the end of this process at the latest
                 await store.release(lease)
             raise
-        return Opened(session, recovered, session.workspace.warnings)
+        return Opened(session, recovered, _warnings(session))
 
     async def _give_up(self, session: OpenSession) -> None:
         """Let go of a session. One that cannot be stored now stays open, so that nothing of it is lost.
@@ -300,3 +338,7 @@ class SessionManager:
     def _admit(self, session: OpenSession) -> OpenSession:
         self._open[session.session_id] = session
         return session
+
+
+def _warnings(session: OpenSession) -> list[WireWarning]:
+    return [*session.workspace.warnings, *missing(session.record, session.supplied)]

@@ -4,25 +4,31 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from pydantic_core import from_json
 
 from protocol.base import Json, JsonObject
-from protocol.sessions import ConfigChoice, ConfigOption, ProviderStatus, SessionInfo
+from protocol.sessions import ConfigChoice, ConfigOption, PendingRequest, ProviderStatus, SessionInfo
 from providers.api.json_value import MAX_DEPTH, plain_json
 from providers.api.session import Session
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import AgentPlan, check_state
+from sidecar.agents.standing_rules import StandingRule
 from sidecar.agents.workspaces import Workspace
 from sidecar.errors import InvalidParams
-from sidecar.stores.base import PutState, SessionStore
+from sidecar.stores.base import PutState, SessionStore, StoreError
+from sidecar.telemetry import LOGGER
 
+from .always_rules import AlwaysRules
+from .approvals import Dropped, SessionApprovals
 from .event_log import EventLog
+from .host_requests import HostRequests
 from .merge_patch import carry_over
 from .provider_lifetimes import ProviderLifetimes
 from .record import SessionRecord
 from .slot import RunSlot
+from .supplied import NOTHING, Supplied
 from .transcript import Transcript
 
 if TYPE_CHECKING:
@@ -47,6 +53,8 @@ class OpenSession:
         *,
         one_off: bool = False,
         remembered: Callable[[], None] | None = None,
+        supplied: Supplied = NOTHING,
+        always_rules: AlwaysRules | None = None,
     ) -> None:
         self.record = record
         self.workspace = workspace
@@ -56,6 +64,13 @@ class OpenSession:
         self.log = log
         self.transcript = transcript
         self.one_off = one_off
+        self.supplied = supplied
+        """What the host carries out itself."""
+        self.approvals = SessionApprovals()
+        """Questions about its calls that are open, or decided and not acted on."""
+        self.always_rules = always_rules or AlwaysRules()
+        self.requests = HostRequests()
+        """What the host was asked and has not answered."""
         self.remembered = remembered
         """Called when something of it has become long-term memory; `None`: nothing does, as it is to leave nothing."""
         self.stats: dict[str, HookStats] = {}
@@ -73,6 +88,11 @@ class OpenSession:
     def session_id(self) -> str:
         """Its id."""
         return self.record.session_id
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether it goes away with the process."""
+        return self.remembered is None
 
     def state(self) -> JsonObject:
         """The committed state, as a copy."""
@@ -124,12 +144,56 @@ class OpenSession:
             else:
                 self._state[put.key] = put.value
 
+    def pending_requests(self) -> Sequence[PendingRequest]:
+        """What its host was asked and has not answered, the oldest first."""
+        others = (one for one in self.requests.pending() if one.kind != "approval")
+        return [*self.approvals.pending(), *others]
+
+    def drop_questions(self, run_id: str, by: Literal["cancel", "disconnect"]) -> Dropped:
+        """A run has ended otherwise than with its questions open: what tells of that, and drops their records."""
+        dropped = self.approvals.end_of(run_id, by)
+        for note in dropped.closing:
+            self.requests.close(note.request_id)
+        return dropped
+
+    def lasting_rules(self, agent: str) -> list[StandingRule]:
+        """Rules that count for an agent in this session's folder, whatever the session."""
+        return [rule for rule in self.always_rules.read() if rule.agent == agent and rule.cwd == self.record.cwd]
+
+    async def keep_rule(self, rule: StandingRule) -> None:
+        """Keep a rule that a person has made. One that cannot be kept is logged: the next call is asked about again."""
+        try:
+            if rule.agent is not None:
+                await asyncio.to_thread(self.always_rules.add, rule)
+            else:
+                await self._change_rules((*self.record.approval_rules, rule))
+        except (OSError, ValueError, StoreError) as error:
+            LOGGER.warning("an approval rule could not be kept: %s", error)
+
+    async def revoke_rule(self, rule_id: str) -> bool:
+        """Forget a rule of this session; whether it was there.
+
+        Raises:
+            StoreError: it could not be stored.
+        """
+        kept = tuple(rule for rule in self.record.approval_rules if rule.rule_id != rule_id)
+        if len(kept) == len(self.record.approval_rules):
+            return False
+        await self._change_rules(kept)
+        return True
+
+    async def _change_rules(self, rules: tuple[StandingRule, ...]) -> None:
+        async with self.changing:
+            record = self.record.model_copy(update={"approval_rules": rules})
+            await asyncio.shield(self.log.append([], [record.put()], keep=False))
+            self.record = record
+
     def info(self) -> SessionInfo:
         """The session in a few lines."""
         return session_info(
             self.record,
             last_seq=self.log.seq,
-            status="running" if self.slot.holder is not None else "idle",
+            status="running" if self.slot.holder is not None else "inputRequired" if self.approvals else "idle",
             is_open=True,
             model=self.record.model or self.plan.model,
         )

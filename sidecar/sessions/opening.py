@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pydantic_core import from_json
 
-from protocol.agents import AgentSpec
+from protocol.agents import AgentSpec, ProviderEntry
 from protocol.base import JsonObject
 from protocol.sessions import CreateSessionParams, Recovered
 from providers.api.provider import Surroundings
@@ -17,6 +17,8 @@ from sidecar.agents.workspaces import Workspace, Workspaces
 from sidecar.errors import IdempotencyConflict
 from sidecar.stores.base import Exists, Lease, PutMessage, PutState, SessionStore, Snapshot, StoreError, Unit
 
+from .always_rules import AlwaysRules
+from .approvals import parkable
 from .event_log import EventLog
 from .ids import new_id
 from .memory_access import MemoryAccess
@@ -26,6 +28,7 @@ from .record import SessionRecord, new_record, read_record
 from .recovery import repair
 from .settling import settle
 from .storage_errors import storage_error
+from .supplied import NOTHING, Supplied
 from .transcript import Transcript
 
 
@@ -38,19 +41,34 @@ class Prepared:
     plan: AgentPlan
     store: SessionStore
     transcript: Transcript
+    supplied: Supplied = NOTHING
 
 
 class Opener:
     """The way from a record to a session that runs can work on."""
 
-    def __init__(self, workspaces: Workspaces, outlet: Outlet, memory: MemoryAccess, *, cache_bytes: int) -> None:
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        outlet: Outlet,
+        memory: MemoryAccess,
+        always_rules: AlwaysRules,
+        *,
+        cache_bytes: int,
+    ) -> None:
         self._workspaces = workspaces
         self._memory = memory
         self._outlet = outlet
         self._cache_bytes = cache_bytes
+        self._always_rules = always_rules
 
     async def prepare(
-        self, record: SessionRecord, workspace: Workspace, agent: ResolvedAgent, store: SessionStore
+        self,
+        record: SessionRecord,
+        workspace: Workspace,
+        agent: ResolvedAgent,
+        store: SessionStore,
+        supplied: Supplied = NOTHING,
     ) -> Prepared:
         """Everything that the session needs; nothing is stored.
 
@@ -58,8 +76,8 @@ class Opener:
             SidecarError: a provider is refused.
         """
         transcript = Transcript(store, record.session_id, self._cache_bytes)
-        plan = await self._plan(workspace, agent, record, transcript)
-        return Prepared(record, workspace, plan, store, transcript)
+        plan = await self._plan(workspace, agent, record, transcript, supplied)
+        return Prepared(record, workspace, plan, store, transcript, supplied)
 
     async def prepare_recorded(self, record: SessionRecord, store: SessionStore) -> Prepared:
         """The same for a session whose agent and folder are looked up by its record.
@@ -150,9 +168,11 @@ class Opener:
             prepared = await self.prepare_recorded(read_record(snapshot), store)
             session = self.open(self.settle(prepared, snapshot.state), lease, snapshot.state)
             admit(session)
-            return session, await repair(store, session.log, snapshot)
+            recovered = await repair(store, session.log, snapshot)
+            session.approvals.restore(lease.session, parkable(lease.session, snapshot.requests))
         except StoreError as error:
             raise storage_error(error, lease.session) from error
+        return session, recovered
 
     def open(self, prepared: Prepared, lease: Lease, state: dict[str, bytes], *, one_off: bool = False) -> OpenSession:
         """The session, with an event log that writes under the lease."""
@@ -168,6 +188,8 @@ class Opener:
             state,
             one_off=one_off,
             remembered=self._memory.written if self._memory.keeps(store) else None,
+            supplied=prepared.supplied,
+            always_rules=self._always_rules,
         )
 
     async def take_up(self, session: OpenSession) -> None:
@@ -178,20 +200,55 @@ class Opener:
         """
         record = session.record
         workspace = await self._workspaces.of(record.cwd)
-        if workspace is session.workspace:
+        if workspace is session.workspace or session.slot.holder is not None:
             return
-        plan = await self._plan(workspace, workspace.catalog.resolve(record.agent_wanted), record, session.transcript)
+        plan = await self._plan_of(session, workspace, record, session.supplied)
         settled = settle(plan, session.working_session(), record.settled)
         if session.slot.holder is None:
             session.workspace, session.plan = workspace, plan
             session.record = session.record.model_copy(update={"settled": settled})
 
-    async def _plan(
-        self, workspace: Workspace, agent: ResolvedAgent, record: SessionRecord, transcript: Transcript
+    async def supply(
+        self, session: OpenSession, supplied: Supplied, providers: tuple[ProviderEntry, ...] | None
+    ) -> tuple[AgentPlan, SessionRecord]:
+        """What an open session is with other tools and providers of the host's. Nothing of it is changed.
+
+        Args:
+            session: The session.
+            supplied: All that the host carries out itself.
+            providers: The session's other providers; `None`: those that it has.
+
+        Returns:
+            Its agent, made ready with them, and its record.
+
+        Raises:
+            SidecarError: a tool or a provider is refused.
+        """
+        record = supplied.recorded(session.record)
+        if providers is not None:
+            record = record.model_copy(update={"context_providers": providers})
+        plan = await self._plan_of(session, session.workspace, record, supplied)
+        settled = settle(plan, session.working_session(), record.settled)
+        return plan, record.model_copy(update={"settled": settled})
+
+    async def _plan_of(
+        self, session: OpenSession, workspace: Workspace, record: SessionRecord, supplied: Supplied
     ) -> AgentPlan:
+        agent = workspace.catalog.resolve(record.agent_wanted)
+        return await self._plan(workspace, agent, record, session.transcript, supplied)
+
+    async def _plan(
+        self,
+        workspace: Workspace,
+        agent: ResolvedAgent,
+        record: SessionRecord,
+        transcript: Transcript,
+        supplied: Supplied,
+    ) -> AgentPlan:
+        providers = (*record.context_providers, *supplied.providers)
         return make_plan(
             agent,
-            SessionSettings(instructions=record.instructions, context_providers=record.context_providers),
+            SessionSettings(record.instructions, providers, supplied.tools),
             Surroundings(cwd=record.cwd, history=transcript, memory=await self._memory.ready()),
             limits=workspace.limits,
             parts=await look_up(workspace, agent, record.context_providers),

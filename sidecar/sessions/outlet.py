@@ -1,12 +1,52 @@
-"""The way to the client, as sessions see it: events, notifications, and whether it is far behind in reading."""
+"""The way to the client, as sessions see it: events, notifications, questions, and whether it is far behind."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from protocol.base import JsonObject
+from protocol.base import Json, JsonObject
+
+from .host_features import NO_FEATURES, HostFeatures
 
 SendEvent = Callable[[JsonObject], None]
 """Puts an event's envelope on the wire."""
+
+
+class AskFailed(Exception):
+    """The client answered a request with an error, or cannot answer."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        """The client's; 0 where it has gone."""
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether nothing will be answered any more."""
+        return self.code == 0
+
+
+class Ask(Protocol):
+    """Sends a request to the client, and waits."""
+
+    async def __call__(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
+        """The answer's result. Whoever stops waiting takes the request back.
+
+        Raises:
+            AskFailed: the client answered with an error, or has gone.
+            TimeoutError: it has not answered within so many seconds.
+        """
+        ...
+
+
+async def nobody(method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
+    """Asks nobody: what a client that can answer nothing says.
+
+    Raises:
+        AskFailed: always.
+    """
+    del params, timeout
+    raise AskFailed(0, f"nobody can be asked {method}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +62,6 @@ class Outlet:
     """Sends another notification."""
     opted_out: frozenset[str] = frozenset()
     """Types of events that the client does not want."""
+    ask: Ask = nobody
+    host: HostFeatures = NO_FEATURES
+    """What it can be asked."""

@@ -7,6 +7,7 @@ from protocol.base import JsonObject, WireModel
 from protocol.errors import WireError
 from protocol.messages import Message, Usage
 from protocol.sessions import CreateSessionParams, WireWarning
+from sidecar.agents.standing_rules import StandingRule
 from sidecar.stores.base import Damaged, PutRun, PutSession, SessionRow, Snapshot
 
 from .explanations import Explanation
@@ -25,6 +26,10 @@ class SessionRecord(WireModel):
     reasoning_effort: str | None = None
     instructions: str | None = None
     context_providers: tuple[ProviderEntry, ...] = ()
+    host_tools: tuple[str, ...] = ()
+    """Names of the tools that a host has supplied; the tools themselves are supplied again."""
+    host_providers: tuple[str, ...] = ()
+    """Source ids of its providers, likewise."""
     settled: dict[str, JsonObject] = Field(default_factory=dict)
     """By source id: what a provider has decided for good when the session began, whose memory it uses for example."""
     title: str | None = None
@@ -40,6 +45,8 @@ class SessionRecord(WireModel):
     """Its turns were kept at a service, but in another session's conversation: the next run tells them anew."""
     usage: Usage = Usage()
     metadata: JsonObject | None = None
+    approval_rules: tuple[StandingRule, ...] = ()
+    """What a person has decided for the whole session."""
     run_starts: tuple[int, ...] = ()
     """Seq of the first event of each run whose events are kept, oldest first."""
 
@@ -74,6 +81,8 @@ class RunRecord(WireModel):
     """The run that this one is delegated by."""
     parent_call_id: str | None = None
     """The tool call of that run."""
+    resumes: JsonObject | None = None
+    """`runId` and `messageId` of the answer whose calls it goes on with."""
     status: str = "running"
     stop_reason: str | None = None
     ended_at: str | None = None
@@ -102,8 +111,10 @@ class RunRecord(WireModel):
         return PutRun(run_id=self.run_id, body=stored_json(self), ended=self.ended)
 
 
-def new_record(params: CreateSessionParams, agent: str, default_cwd: str | None) -> SessionRecord:
-    """The record of a session that begins empty."""
+def new_record(
+    params: CreateSessionParams, agent: str, default_cwd: str | None, providers: tuple[ProviderEntry, ...] = ()
+) -> SessionRecord:
+    """The record of a session that begins empty. `providers` are those of its own that are stored with it."""
     created = now()
     return SessionRecord(
         session_id=params.session_id or new_id("ses"),
@@ -111,7 +122,7 @@ def new_record(params: CreateSessionParams, agent: str, default_cwd: str | None)
         agent_spec=params.agent if isinstance(params.agent, AgentSpec) else None,
         model=params.model,
         instructions=params.instructions,
-        context_providers=params.context_providers or (),
+        context_providers=providers,
         title=params.title,
         cwd=params.cwd or default_cwd,
         created_at=created,
@@ -135,6 +146,9 @@ def copied_record(source: SessionRecord, session_id: str | None, parent: str | N
             "epoch": new_id("ep"),
             "run_starts": (),
             "settled": {},
+            "approval_rules": (),
+            "host_tools": (),
+            "host_providers": (),
             "service_session_id": None,
             "resends_history": source.service_session_id is not None or source.resends_history,
         }

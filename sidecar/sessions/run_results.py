@@ -1,8 +1,11 @@
 """From a run's record to what a host is answered, and the options that a run works with. Pure."""
 
+from collections.abc import Sequence
+
 from protocol.agents import RunOptions
 from protocol.messages import Message
 from protocol.runs import RunResult
+from protocol.sessions import PendingRequest
 
 from .record import RunRecord, SessionRecord
 
@@ -15,7 +18,9 @@ def merge_options(agent: RunOptions, run: RunOptions, session: SessionRecord) ->
     return agent.model_copy(update={**given, "instructions": None})
 
 
-def run_result(run: RunRecord, session_id: str, output: tuple[Message, ...]) -> RunResult:
+def run_result(
+    run: RunRecord, session_id: str, output: tuple[Message, ...], pending: Sequence[PendingRequest] = ()
+) -> RunResult:
     """The answer of a run that did not fail, from its record and its output's whole messages."""
     messages = (*output, *((run.partial,) if run.partial is not None else ()))
     return RunResult.model_validate(
@@ -32,5 +37,6 @@ def run_result(run: RunRecord, session_id: str, output: tuple[Message, ...]) -> 
             "last_seq": run.last_seq,
             "duration_ms": run.duration_ms,
             "warnings": run.warnings,
+            "pending_requests": tuple(pending) or None,
         }
     )

@@ -22,6 +22,7 @@ from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
 from sidecar.stores.memory_rows import MemoryWrite
 from sidecar.telemetry import log_failure
 
+from .approvals import NO_QUESTIONS, GoingOn, Parked
 from .child_runs import ChildRuns, Delegator
 from .event_log import is_lost
 from .explaining import explanation_of
@@ -32,6 +33,8 @@ from .open_session import OpenSession, state_bytes
 from .outlet import Outlet
 from .progress_mirror import ProgressMirror
 from .record import RunRecord
+from .run_consent import RunConsent
+from .run_host import RunHost
 from .run_results import merge_options, run_result
 from .storage_errors import storage_error
 from .tickets import RunTicket, StopKind
@@ -58,6 +61,7 @@ class Turn:
         outlet: Outlet,
         *,
         keep_event_runs: int,
+        going_on: GoingOn | None = None,
     ) -> None:
         self.run_id = ticket.run_id
         self.payload_hash = request.payload_hash
@@ -75,18 +79,30 @@ class Turn:
         self._sink = TurnSink(session.log, self.run_id, outlet, self._mirror, stream=request.stream)
         self._input = tuple(stamped(message, self.run_id, self.started_at) for message in request.input_messages)
         self._steered: tuple[Message, ...] = ()
+        self._going_on = going_on
         self._base = session.state()
         self._working = session.working_session()
         self.children = ChildRuns(session, models, outlet, lambda: ticket.stop)
         """What this run delegates to other agents."""
+        host = RunHost(session.requests, self._sink, outlet, session.session_id, self.run_id, lambda: ticket.stop)
         own = Delegator(
             self.run_id, self._working, not session.one_off, request.properties or {}, request.stream, Meter()
+        )
+        self._consent = RunConsent(
+            session,
+            self._sink,
+            outlet,
+            self.run_id,
+            session.plan.name,
+            session.plan.approvals,
+            lambda: self._execution.progress,
+            None if session.one_off or session.is_ephemeral else self._what_to_keep,
         )
         self._execution = Execution(
             session.plan,
             RunRequest(
                 run_id=self.run_id,
-                input_messages=self._input,
+                input_messages=self._input if going_on is None else going_on.input_messages,
                 options=merge_options(session.plan.options, request.options, session.record),
                 run_instructions=request.options.instructions,
                 response_schema=request.response_schema,
@@ -98,6 +114,11 @@ class Turn:
                 properties=own.properties,
                 delegate=partial(self.children.delegate, own),
                 meter=own.meter,
+                host=host,
+                consent=self._consent,
+                parked=going_on.answer if going_on is not None else None,
+                parked_messages=going_on.said if going_on is not None else (),
+                joining=self._input if going_on is not None else (),
             ),
             self._working,
             None if session.one_off else session.session_id,
@@ -134,6 +155,7 @@ class Turn:
         finally:
             self._settled.set()
             self._sink.close()
+            self._let_go()
             if self._session.one_off:
                 await self._session.lifetimes.leave()
             self._session.turn = None
@@ -235,10 +257,43 @@ class Turn:
         if progress.answered:
             self._sink.warn("hooksStopped", "the run was told to stop while its afterRun hooks were working")
             return End("completed", progress.stop_reason)
+        if stop == "interrupted" and self._waits_for_approvals():
+            progress.is_parked, progress.stop_reason = True, "inputRequired"
+            return End("completed", progress.stop_reason)
         await self._tell_providers(RuntimeError(f"the run was stopped: {stop}"))
         return stopped_by(stop or "cancelled")
 
+    def _waits_for_approvals(self) -> bool:
+        """Whether nothing but a person's decision is missing: such a run is parked, not cut."""
+        held = self._session.approvals.of_run(self.run_id)
+        return self._execution.progress.stage == "approval" and any(one.parked is not None for one in held)
+
+    def _what_to_keep(self) -> Parked:
+        """What a run needs that goes on from this one, if it ends with questions about its last answer."""
+        progress, going_on = self._execution.progress, self._going_on
+        earlier = going_on.parked if going_on is not None else None
+        inputs = (*(earlier.input_ids if earlier is not None else ()), *map(_id, self._input))
+        outputs = (*(earlier.output_ids if earlier is not None else ()), *map(_id, progress.messages))
+        return Parked(
+            message_id=_id(progress.messages[-1]),
+            run_id=self.run_id,
+            input_ids=inputs,
+            output_ids=outputs,
+            options=self._request.options,
+            response_schema=self._request.response_schema,
+        )
+
+    def _let_go(self) -> None:
+        """What this run asked, or was to go on with, is anybody's now, if it is still there."""
+        held = self._session.approvals.of_run(self.run_id)
+        for one in (*held, *((self._going_on.held,) if self._going_on is not None else ())):
+            if one.taken_by == self.run_id:
+                one.taken_by = None
+
     async def _work(self) -> None:
+        if self._request.only_decides and self._going_on is None:
+            self._execution.progress.stop_reason = "inputRequired"  # other decisions are still to come
+            return
         await self._session.lifetimes.enter(self._session.plan)
         await self._execution.run()
 
@@ -297,6 +352,7 @@ class Turn:
             run.model_copy(update={"last_seq": session.log.seq, "warnings": tuple(self._sink.warnings)}),
             session.session_id,
             tuple(self._execution.progress.answer),
+            session.approvals.pending(self.run_id),
         )
 
     def _is_dropped(self, end: End) -> bool:
@@ -309,9 +365,15 @@ class Turn:
         dropped = self._is_dropped(end)
         changes = [] if dropped else self._state_changes()
         is_left_open = dropped or end.stop_reason == "inputRequired"
-        closing = None if is_left_open else close_calls(progress.transcript, "cancelled", progress.batch)
+        taken = self._going_on.said if self._going_on is not None and progress.parked_taken else ()
+        said = [*taken, *progress.transcript]
+        closing = None if is_left_open else close_calls(said, "cancelled", progress.batch)
         if closing is not None:
             progress.add(closing.message)
+        questions = NO_QUESTIONS
+        if end.stop_reason != "inputRequired":
+            by = "disconnect" if end.status == "interrupted" else "cancel"
+            questions = session.drop_questions(self.run_id, by)
         before = session.record
         record = before.model_copy(
             update={
@@ -322,13 +384,21 @@ class Turn:
             }
         )
         run = self._ended_record(end)
-        drafts = [*self._sink.take(), *(closing.drafts if closing is not None else ()), *map(completed_draft, late)]
+        drafts = [
+            *self._sink.take(),
+            *questions.drafts,
+            *(closing.drafts if closing is not None else ()),
+            *map(completed_draft, late),
+        ]
         self._sink.close()  # what middleware has left at work would come after the run's end
         if changes:
             data: JsonObject = {"revision": record.revision, "keys": [change.key for change in changes]}
             drafts.append(Draft("state.changed", data))
         usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
-        drafts += [Draft("usage.updated", usage), Draft("run.completed", self._completed_data(end))]
+        drafts += [
+            Draft("usage.updated", usage),
+            Draft("run.completed", self._completed_data(end), requests=questions.closing),
+        ]
 
         def puts(last_seq: int) -> list[Put]:
             hidden = [HideRun(self.run_id)] if dropped else []
@@ -338,8 +408,12 @@ class Turn:
         memory = [] if dropped or session.remembered is None else [*map(write_of, self._execution.memories)]
         await self._store_end(drafts, puts, memory, end)
         session.committed(changes)
+        if self._going_on is not None and progress.parked_taken:
+            session.approvals.drop(self._going_on.held)
         if not dropped:
-            session.transcript.extend((*self._input, *progress.transcript, *late))
+            own = set(map(_id, self._input))
+            later = (message for message in progress.transcript if message.message_id not in own)
+            session.transcript.extend((*self._input, *later, *late))
         return run
 
     async def _store_end(
@@ -382,6 +456,9 @@ class Turn:
             started_at=self.started_at,
             input_ids=tuple(str(message.message_id) for message in self._input),
             steered=steered,
+            resumes=None
+            if self._going_on is None
+            else {"runId": self._going_on.parked.run_id, "messageId": self._going_on.parked.message_id},
         )
 
     def _ended_record(self, end: End) -> RunRecord:
@@ -397,6 +474,10 @@ class Turn:
 
     def _duration_ms(self) -> int:
         return round((time.monotonic() - self._clock) * 1000)
+
+
+def _id(message: Message) -> str:
+    return str(message.message_id)
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:

@@ -8,6 +8,8 @@ from protocol.base import JsonObject
 from protocol.messages import Message
 from sidecar.agents.parts import BoundMiddleware
 
+from .approvals import Held
+
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
@@ -31,6 +33,10 @@ class TurnRequest:
     """Fields for the envelope of `run.started`, as sent."""
     on_begun: Callable[[int], None] | None = None
     """Called with the last seq when the run is stored, before its first event is sent."""
+    goes_on_with: Held | None = None
+    """Decided calls of an earlier run that this one is for."""
+    only_decides: bool = False
+    """Its input was approvals and nothing else."""
     work_done_token: str | int | None = None
     partial_result_token: str | int | None = None
 

@@ -9,13 +9,14 @@ from pydantic_core import from_json
 from protocol.base import JsonObject
 from protocol.messages import Message
 from protocol.runs import RunResult
-from protocol.sessions import SessionInfo
+from protocol.sessions import PendingRequest, SessionInfo
 from protocol.state import ProviderState, RunState
 from sidecar.agents.binding import merge_entries, source_id_of
 from sidecar.agents.pipeline import HookStats
 from sidecar.errors import RunNotFound, StoredFailure
 from sidecar.stores.base import Page, SessionRow, SessionStore, Snapshot, StoredMessage
 
+from .approvals import read_questions
 from .open_session import OpenSession, session_info
 from .record import RunRecord, SessionRecord, read_record
 from .recovery import interrupted
@@ -47,15 +48,29 @@ def snapshot_info(snapshot: Snapshot) -> SessionInfo:
     return session_info(
         record,
         last_seq=snapshot.seq,
-        status="running" if running else "inputRequired" if snapshot.requests else "idle",
+        status="running" if running else "inputRequired" if _waits(snapshot) else "idle",
         is_open=False,
         model=_model(record),
     )
 
 
+def _waits(snapshot: Snapshot) -> bool:
+    return any(one.parked for one in read_questions(snapshot.session, snapshot.requests))
+
+
 def snapshot_state(snapshot: Snapshot) -> JsonObject:
     """The stored state bag."""
     return {key: from_json(value) for key, value in snapshot.state.items()}
+
+
+def snapshot_requests(snapshot: Snapshot) -> tuple[PendingRequest, ...]:
+    """The open questions of a stored session. Where its process is dead, only approvals outlive it."""
+    questions = read_questions(snapshot.session, snapshot.requests)
+    found = [one.pending for one in questions if one.decision is None and (one.parked or snapshot.owner is not None)]
+    if snapshot.owner is not None:
+        bodies = (from_json(body) for body in snapshot.requests.values())
+        found += [PendingRequest.model_validate(body) for body in bodies if body.get("kind") != "approval"]
+    return tuple(sorted(found, key=lambda one: one.opened_at))
 
 
 def open_providers(session: OpenSession) -> tuple[ProviderState, ...]:

@@ -19,13 +19,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 
 from tests.bench.handles import PATIENCE_S, Asked, HostRun, HostSession, RpcError
 from tests.bench.ledger import Ledger
 from tests.bench.wire import EventChecker, Framing, Json, StrictParser, encode
 
-__all__ = ["FakeHost", "HostGone", "HostRun", "HostSession", "RpcError"]
+__all__ = ["LATER", "FakeHost", "HostGone", "HostRun", "HostSession", "Refuses", "RpcError"]
+
+
+class Refuses(NamedTuple):
+    """The host answers with an error."""
+
+    code: int
+    message: str
+
+
+LATER: Final = object()
+"""What answers a request of the sidecar's later, or never."""
 
 
 class HostGone(Exception):
@@ -69,6 +80,8 @@ class FakeHost:
         self.arrived: list[float] = []
         """When each of them came, on the monotonic clock."""
         self.stderr = b""
+        self.serves: dict[str, Callable[[Json], Any]] = {}
+        """Method of the host's → what answers it from the params; `LATER` leaves it open. Others stay unanswered."""
         self._args = ("serve", "--store", store, *args)
         self._env = env or {}
         self.may_be_cut = "AGENT_SIDECAR_CRASH_AT" in self._env
@@ -176,6 +189,14 @@ class FakeHost:
         assert "error" in message, f"not refused: {message}"
         return RpcError(message["error"])
 
+    def asked(self, method: str) -> list[Json]:
+        """The requests of one method that the sidecar has sent so far."""
+        return [message for message in self.messages if message.get("method") == method and "id" in message]
+
+    def reply(self, request: Json, result: Any) -> None:
+        """Answer one of those."""
+        self.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
     # ---- sessions -------------------------------------------------------------------------------------------------
 
     async def create_session(self, **params: Any) -> HostSession:
@@ -278,7 +299,9 @@ class FakeHost:
 
     def _take(self, message: Json) -> None:
         self.messages.append(message)
-        if message.get("method") == "run/event":
+        if "method" in message and "id" in message:
+            self._serve(message)
+        elif message.get("method") == "run/event":
             if self._checker is not None:
                 self._checker.check(message["params"])
         elif "method" not in message:
@@ -294,6 +317,15 @@ class FakeHost:
                     self._checker.answered(result["session"]["sessionId"], result["lastSeq"])
                     self._expect_replay(result, self._replays.pop(message["id"], {}))
                 waiting.set_result(message)
+
+    def _serve(self, message: Json) -> None:
+        serves = self.serves.get(message["method"])
+        result = serves(message["params"]) if serves is not None else LATER
+        if isinstance(result, Refuses):
+            error = {"code": result.code, "message": result.message}
+            self.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        elif result is not LATER:
+            self.reply(message, result)
 
     def _expect_replay(self, result: Json, replay: Json) -> None:
         """What follows the answer of `resumeSession` begins where the request said."""

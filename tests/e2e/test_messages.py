@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from protocol.methods import NOT_YET
 from tests.bench.host import FakeHost
 from tests.bench.wire import Framing
 
@@ -117,27 +116,13 @@ async def test_an_unknown_method_is_told_from_one_that_is_not_there_yet(host: Fa
         assert (answer["error"]["code"], answer["error"]["data"]["kind"]) == (-32601, "methodNotFound")
 
 
-async def test_a_method_of_a_later_build_names_the_feature_that_it_needs(host: FakeHost) -> None:
-    for method in NOT_YET:
-        refused = await host.refusal(method, {"sessionId": "s"})
-        assert (method, refused.code, refused.kind) == (method, 4014, "capabilityRequired")
-        assert refused.data["feature"]
-
-
-TOOL = {"name": "t", "description": "d", "inputSchema": {}}
 LATER_FIELDS: list[tuple[str, dict[str, Any]]] = [
-    ("createSession", {"tools": [TOOL]}),
     ("createSession", {"mcpServers": [{"name": "m", "command": "c"}]}),
     ("createSession", {"mode": "plan"}),
     ("createSession", {"additionalDirectories": ["/tmp"]}),
     ("createSession", {"contextProviders": [{"type": "todo"}]}),
-    ("createSession", {"contextProviders": [{"type": "host", "sourceId": "mine"}]}),
-    ("createSession", {"agent": {"tools": [TOOL]}}),
     ("createSession", {"agent": {"harness": True}}),
     ("createSession", {"agent": {"compaction": {"strategy": "window"}}}),
-    ("createSession", {"agent": {"approvals": {"mode": "live"}}}),
-    ("resumeSession", {"sessionId": "s", "tools": [TOOL]}),
-    ("resumeSession", {"sessionId": "s", "contextProviders": [{"type": "host", "sourceId": "mine"}]}),
     ("resumeSession", {"sessionId": "s", "mcpServers": [{"name": "m", "command": "c"}]}),
 ]
 

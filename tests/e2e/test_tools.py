@@ -4,19 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.bench.fake_model import TC, F, FakeModel, T
+from tests.bench.fake_model import F, FakeModel, T
 from tests.bench.tool_plugins import ToolPlugins, tool_plugins
-
-
-def wants(model: FakeModel, *calls: tuple[str, dict[str, Any]]) -> None:
-    """The model's next answer calls these tools."""
-    chunks = [TC(i, f"c{i}", name, json.dumps(arguments)) for i, (name, arguments) in enumerate(calls)]
-    model.says(*chunks, F("tool_calls"))
-
-
-def told(model: FakeModel) -> list[tuple[str, str]]:
-    """The results that the model was given last: call id and text."""
-    return [(m["tool_call_id"], m["content"]) for m in model.last_request.body["messages"] if m["role"] == "tool"]
+from tests.bench.wanted_calls import told, wants
 
 
 async def start(start_host: Any, tmp_path: Path, model: FakeModel, **options: Any) -> tuple[Any, ToolPlugins]:

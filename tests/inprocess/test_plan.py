@@ -217,7 +217,6 @@ def test_an_unknown_agent_is_refused_and_an_inline_one_needs_no_name() -> None:
 @pytest.mark.parametrize(
     "field",
     [
-        {"approvals": {}},
         {"compaction": {"strategy": "s"}},
         {"harness": True},
     ],

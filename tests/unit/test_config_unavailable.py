@@ -25,7 +25,6 @@ ASKS = [
     ('[mcp_servers.files]\ncommand = "c"', 1, "mcp_servers", "mcp"),
     ("[telemetry]\nenabled = true", 2, "telemetry.enabled", "telemetry"),
     ("[agents.a]\nharness = { todo = false }", 2, "agents.a.harness", "harness"),
-    ('[agents.a.approvals]\nmode = "live"', 1, "agents.a.approvals", "approvals"),
     ('[agents.a.compaction]\nstrategy = "context_window"', 1, "agents.a.compaction", "compaction"),
 ]
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sidecar.server.envelope import Response
-from sidecar.server.reverse import ReverseFailed, ReverseRequests
+from sidecar.server.reverse import ReverseRequests
+from sidecar.sessions.outlet import AskFailed
 
 
 class Client:
@@ -53,7 +54,7 @@ async def test_answers_find_their_requests_in_any_order(client: Client) -> None:
 async def test_an_error_of_any_quality_is_a_failure(client: Client, error: Any, code: int, text: str) -> None:
     asked = await client.ask()
     client.answer("s1", error=error)
-    with pytest.raises(ReverseFailed, match=text) as caught:
+    with pytest.raises(AskFailed, match=text) as caught:
         await asked
     assert caught.value.code == code
 
@@ -94,7 +95,7 @@ async def test_when_the_client_goes_everybody_hears_at_once(client: Client) -> N
     waiting = [await client.ask(), await client.ask()]
     client.reverse.close()
     for asked in (*waiting, await client.ask()):
-        with pytest.raises(ReverseFailed) as caught:
+        with pytest.raises(AskFailed) as caught:
             await asked
         assert caught.value.code == 0
     assert [message["method"] for message in client.asked] == ["host/ask", "host/ask"]

@@ -4,6 +4,7 @@ Made by `generate_types.py` from the contract's `schema.json`; do not edit. An o
 here, and a `type`, `kind` or enum value may be one that is not listed: a newer sidecar adds some.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 Json: TypeAlias = Any
@@ -190,6 +191,69 @@ class Added(TypedDict):
     tokens: NotRequired[int]
 
 
+class Source(TypedDict):
+    """Where a message, an instruction or an event comes from."""
+
+    type: str
+    sourceId: NotRequired[str]
+    sourceType: NotRequired[str]
+    originSessionIds: NotRequired[list[str]]
+
+
+class Message(TypedDict):
+    """One message of a conversation. Frozen, so that one object can serve the store, the model and the wire."""
+
+    messageId: NotRequired[str]
+    role: Literal["system", "user", "assistant", "tool"]
+    content: list[Block]
+    authorName: NotRequired[str]
+    source: NotRequired[Source]
+    runId: NotRequired[str]
+    createdAt: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+    partial: NotRequired[Literal[True]]
+
+
+class RunResponse(TypedDict):
+    """What a run answered."""
+
+    messages: list[Message]
+    text: str
+    usage: Usage
+
+
+class RunFailure(TypedDict):
+    """Why a run failed."""
+
+    kind: str
+    message: str
+
+
+class AfterRunParams(TypedDict):
+    """Learn from a run: from its response, or from its failure."""
+
+    sessionId: str
+    runId: str
+    requestId: str
+    agent: str
+    sourceId: str
+    inputMessages: list[Message]
+    contextMessages: list[Message]
+    instructions: list[str]
+    tools: list[str]
+    state: Json
+    kwargs: NotRequired[JsonObject]
+    response: NotRequired[RunResponse]
+    error: NotRequired[RunFailure]
+    partialText: NotRequired[str]
+
+
+class AfterRunResult(TypedDict):
+    """What a host's provider remembers."""
+
+    state: NotRequired[JsonObject]
+
+
 class AgentInfo(TypedDict):
     """A row of `listAgents`."""
 
@@ -333,6 +397,88 @@ class AgentSpec(TypedDict):
     implementation: NotRequired[str]
     implementationConfig: NotRequired[JsonObject]
     harness: NotRequired[bool | JsonObject]
+
+
+class ApprovalOption(TypedDict):
+    """One answer that can be given."""
+
+    optionId: str
+    name: str
+    kind: Literal["allowOnce", "allowSession", "allowAlways", "rejectOnce", "rejectAlways"]
+
+
+class ApprovalOutcome(TypedDict):
+    """A person's answer. Anything but a known option denies the call."""
+
+    outcome: str
+    optionId: NotRequired[str]
+    message: NotRequired[str]
+
+
+class ApprovalRuleInfo(TypedDict):
+    """A row of `listApprovalRules`."""
+
+    ruleId: str
+    decision: Literal["allow", "deny"]
+    tool: str
+    arguments: NotRequired[JsonObject]
+    scope: Literal["session", "always"]
+    createdAt: str
+
+
+class BeforeRunParams(TypedDict):
+    """Add context before the model is called."""
+
+    sessionId: str
+    runId: str
+    requestId: str
+    agent: str
+    sourceId: str
+    inputMessages: list[Message]
+    contextMessages: list[Message]
+    instructions: list[str]
+    tools: list[str]
+    state: Json
+    kwargs: NotRequired[JsonObject]
+
+
+class Replacement(TypedDict):
+    """What is to stand in place of what others have added; absent parts stay."""
+
+    messages: NotRequired[list[Message]]
+    instructions: NotRequired[list[str]]
+    tools: NotRequired[list[str]]
+
+
+class BeforeRunResult(TypedDict):
+    """What a host's provider adds."""
+
+    instructions: NotRequired[str | list[str]]
+    messages: NotRequired[list[Message]]
+    tools: NotRequired[list[HostTool]]
+    state: NotRequired[JsonObject]
+    replace: NotRequired[Replacement]
+
+
+class CallToolParams(TypedDict):
+    """Carry out a tool of the host's."""
+
+    sessionId: str
+    runId: str
+    requestId: str
+    callId: str
+    name: str
+    arguments: JsonObject
+    kwargs: NotRequired[JsonObject]
+    deadlineMs: NotRequired[int]
+
+
+class CallToolResult(TypedDict):
+    """What a host's tool gave."""
+
+    content: NotRequired[str | list[Block]]
+    structuredContent: NotRequired[Json]
+    isError: NotRequired[bool]
 
 
 class CancelParams(TypedDict):
@@ -491,6 +637,25 @@ class DocumentState(TypedDict):
     languageId: NotRequired[str]
 
 
+class ElicitParams(TypedDict):
+    """Ask a person a question."""
+
+    sessionId: str
+    runId: str
+    requestId: str
+    mode: Literal["form", "url"]
+    message: str
+    requestedSchema: NotRequired[JsonObject]
+    url: NotRequired[str]
+
+
+class ElicitResult(TypedDict):
+    """A person's answer."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: NotRequired[Json]
+
+
 class Empty(TypedDict):
     """No fields."""
 
@@ -520,15 +685,6 @@ class ExplainRunParams(TypedDict):
     sessionId: NotRequired[str]
     runId: str
     call: NotRequired[int]
-
-
-class Source(TypedDict):
-    """Where a message, an instruction or an event comes from."""
-
-    type: str
-    sourceId: NotRequired[str]
-    sourceType: NotRequired[str]
-    originSessionIds: NotRequired[list[str]]
 
 
 class SeenInstruction(TypedDict):
@@ -666,20 +822,6 @@ class GetHistoryParams(TypedDict):
     limit: NotRequired[int]
     order: NotRequired[Literal["asc", "desc"]]
     sources: NotRequired[list[str]]
-
-
-class Message(TypedDict):
-    """One message of a conversation. Frozen, so that one object can serve the store, the model and the wire."""
-
-    messageId: NotRequired[str]
-    role: Literal["system", "user", "assistant", "tool"]
-    content: list[Block]
-    authorName: NotRequired[str]
-    source: NotRequired[Source]
-    runId: NotRequired[str]
-    createdAt: NotRequired[str]
-    metadata: NotRequired[JsonObject]
-    partial: NotRequired[Literal[True]]
 
 
 class GetHistoryResult(TypedDict):
@@ -848,6 +990,12 @@ class ListAgentsResult(TypedDict):
     items: list[AgentInfo]
 
 
+class ListApprovalRulesResult(TypedDict):
+    """Standing rules: those of the session, and those that count always."""
+
+    items: list[ApprovalRuleInfo]
+
+
 class ListMemoriesParams(TypedDict):
     """A page of what is remembered in a scope, newest first; files by name."""
 
@@ -922,6 +1070,22 @@ class ListSessionsResult(TypedDict):
 
     sessions: list[SessionInfo]
     nextCursor: NotRequired[str]
+
+
+class ToolInfo(TypedDict):
+    """A row of `listTools`."""
+
+    name: str
+    description: str
+    inputSchema: JsonObject
+    source: str
+    approvalMode: Literal["never_require", "always_require"]
+
+
+class ListToolsResult(TypedDict):
+    """The tools of a session; without one, those that are registered."""
+
+    items: list[ToolInfo]
 
 
 class MessageCompleted(TypedDict):
@@ -1016,6 +1180,63 @@ class ReloadConfigResult(TypedDict):
     warnings: list[WireWarning]
 
 
+class ToolCallShown(TypedDict):
+    """The call that consent is asked for."""
+
+    callId: str
+    name: str
+    kind: NotRequired[str]
+    arguments: JsonObject
+
+
+class RequestApprovalParams(TypedDict):
+    """Ask a person whether a call may run."""
+
+    sessionId: str
+    runId: str
+    requestId: str
+    title: str
+    description: NotRequired[str]
+    toolCall: ToolCallShown
+    options: list[ApprovalOption]
+    deadlineMs: NotRequired[int]
+
+
+class RequestOpened(TypedDict):
+    """The host is asked something."""
+
+    requestId: str
+    kind: Literal["approval", "elicitation", "hostTool", "hostProvider"]
+    payload: Json
+    deadline: NotRequired[str]
+
+
+class RequestResolved(TypedDict):
+    """A request to the host is open no longer."""
+
+    requestId: str
+    outcome: str
+    by: Literal["client", "timeout", "cancel", "disconnect", "rule"]
+
+
+class ResolveRequestParams(TypedDict):
+    """Answer a request to the host in another way than by its JSON-RPC answer, also after a reconnect or restart."""
+
+    sessionId: NotRequired[str]
+    requestId: str
+    result: NotRequired[Json]
+    error: NotRequired[JsonObject]
+    functionInvocationKwargs: NotRequired[JsonObject]
+    clientKwargs: NotRequired[JsonObject]
+
+
+class ResolveRequestResult(TypedDict):
+    """`runId`: the run that goes on, where this was the last decision that a parked run waited for."""
+
+    status: Literal["resolved", "alreadyResolved", "unknown"]
+    runId: NotRequired[str]
+
+
 class ResumeSessionParams(TypedDict):
     """Open a stored session in this process, and replay."""
 
@@ -1038,6 +1259,13 @@ class ResumeSessionResult(TypedDict):
     truncated: bool
     recovered: NotRequired[Recovered]
     warnings: NotRequired[list[WireWarning]]
+
+
+class RevokeApprovalRuleParams(TypedDict):
+    """Forget a standing rule. One that is not there is forgotten already."""
+
+    ruleId: str
+    sessionId: NotRequired[str]
 
 
 class RunAccepted(TypedDict):
@@ -1168,6 +1396,12 @@ class SessionClosed(TypedDict):
 
     sessionId: str
     reason: Literal["closed", "deleted"]
+
+
+class SessionOrNone(TypedDict):
+    """Of one session, or of none."""
+
+    sessionId: NotRequired[str]
 
 
 class SessionParams(TypedDict):
@@ -1320,13 +1554,39 @@ class OneOffKeywords(TypedDict):
     partialResultToken: NotRequired[str | int]
 
 
+class CreateKeywords(TypedDict):
+    """What of `CreateSessionParams` is given by keyword."""
+
+    sessionId: NotRequired[str]
+    agent: NotRequired[str | AgentSpec]
+    model: NotRequired[str]
+    mode: NotRequired[str]
+    instructions: NotRequired[str]
+    cwd: NotRequired[str]
+    additionalDirectories: NotRequired[list[str]]
+    contextProviders: NotRequired[list[ProviderEntry]]
+    mcpServers: NotRequired[list[JsonObject]]
+    state: NotRequired[JsonObject]
+    serviceSessionId: NotRequired[str]
+    ephemeral: NotRequired[bool]
+    title: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+
+
 class ResumeKeywords(TypedDict):
     """What of `ResumeSessionParams` is given by keyword."""
 
     replayFrom: NotRequired[ReplayFrom]
-    tools: NotRequired[list[HostTool]]
     contextProviders: NotRequired[list[ProviderEntry]]
     mcpServers: NotRequired[list[JsonObject]]
+
+
+class ResolveKeywords(TypedDict):
+    """What of `ResolveRequestParams` is given by keyword."""
+
+    error: NotRequired[JsonObject]
+    functionInvocationKwargs: NotRequired[JsonObject]
+    clientKwargs: NotRequired[JsonObject]
 
 
 class UpdateKeywords(TypedDict):
@@ -1380,3 +1640,17 @@ class EventsKeywords(TypedDict):
 
 RunInput: TypeAlias = str | list[Message] | list[Block]
 """Text, messages, or content blocks."""
+
+
+Handlers = TypedDict(
+    "Handlers",
+    {
+        "host/callTool": Callable[[CallToolParams], Awaitable[CallToolResult]],
+        "host/beforeRun": Callable[[BeforeRunParams], Awaitable[BeforeRunResult]],
+        "host/afterRun": Callable[[AfterRunParams], Awaitable[AfterRunResult]],
+        "host/requestApproval": Callable[[RequestApprovalParams], Awaitable[ApprovalOutcome]],
+        "host/elicit": Callable[[ElicitParams], Awaitable[ElicitResult]],
+    },
+    total=False,
+)
+"""What answers the requests that the sidecar sends, by method."""

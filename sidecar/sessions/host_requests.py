@@ -1,0 +1,121 @@
+"""What a session's host was asked and has not answered: each request once, until it is resolved. Sends nothing."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from protocol.base import Json, JsonObject
+from protocol.sessions import PendingRequest, RequestKind
+
+from .ids import new_id, now
+from .outlet import AskFailed
+
+KEPT_RESOLVED: Final = 1_000
+"""Requests of a session that are known to be resolved; an answer to an older one is to an unknown request."""
+
+Resolved = Literal["resolved", "alreadyResolved", "unknown"]
+
+
+@dataclass(slots=True, eq=False)
+class OpenRequest:
+    """One request that waits for its answer."""
+
+    pending: PendingRequest
+    answer: "asyncio.Future[JsonObject]"
+    """What `resolveRequest` brought: `result` or `error`."""
+
+
+class HostRequests:
+    """The open requests of one session, approvals that are parked left out."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, OpenRequest] = {}
+        self._resolved: OrderedDict[str, None] = OrderedDict()
+
+    def pending(self) -> Sequence[PendingRequest]:
+        """What waits, the oldest first."""
+        return [request.pending for request in self._open.values()]
+
+    def open(self, pending: PendingRequest) -> OpenRequest:
+        """A request is about to be asked."""
+        request = OpenRequest(pending, asyncio.get_running_loop().create_future())
+        self._open[pending.request_id] = request
+        return request
+
+    def resolve(self, request_id: str, answer: JsonObject) -> Resolved:
+        """Answer a request in place of the client's own answer.
+
+        Args:
+            request_id: Which.
+            answer: An object with `result` or `error`.
+        """
+        request = self._open.get(request_id)
+        if request is None:
+            return "alreadyResolved" if request_id in self._resolved else "unknown"
+        if request.answer.done():
+            return "alreadyResolved"
+        request.answer.set_result(answer)
+        return "resolved"
+
+    def knows(self, request_id: str) -> bool:
+        """Whether it is open, or was."""
+        return request_id in self._open or request_id in self._resolved
+
+    def close(self, request_id: str, *, forget: bool = False) -> None:
+        """It is not waited for any longer; `forget`: it is not resolved by that."""
+        self._open.pop(request_id, None)
+        if forget:
+            return
+        self._resolved[request_id] = None
+        if len(self._resolved) > KEPT_RESOLVED:
+            self._resolved.popitem(last=False)
+
+
+def new_pending(kind: RequestKind, run_id: str, payload: JsonObject, timeout_ms: int | None) -> PendingRequest:
+    """A request that is about to be asked; its payload gets its id."""
+    request_id = new_id("req")
+    deadline = None
+    if timeout_ms is not None:
+        at = datetime.now(UTC) + timedelta(milliseconds=timeout_ms)
+        deadline = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return PendingRequest(
+        request_id=request_id,
+        kind=kind,
+        run_id=run_id,
+        opened_at=now(),
+        deadline=deadline,
+        payload={**payload, "requestId": request_id},
+    )
+
+
+async def first_answer(request: OpenRequest, asked: "asyncio.Task[Json]") -> Json:
+    """The client's own answer, or what `resolveRequest` brought, whichever comes first; the other is not waited for.
+
+    Raises:
+        AskFailed: the client could not answer.
+        TimeoutError: there was no answer in time.
+    """
+    try:
+        await asyncio.wait({request.answer, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not request.answer.done():
+            return asked.result()
+    finally:
+        asked.cancel()
+        asked.add_done_callback(_retrieve)
+    answer = request.answer.result()
+    if answer.get("error") is not None:
+        error = answer["error"]
+        raise AskFailed(_code(error.get("code")), str(error.get("message", "the host could not")))
+    return answer.get("result")
+
+
+def _code(code: Json) -> int:
+    return code if isinstance(code, int) and code != 0 else -32603
+
+
+def _retrieve(task: "asyncio.Task[Json]") -> None:
+    if not task.cancelled():
+        task.exception()

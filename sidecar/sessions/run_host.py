@@ -1,0 +1,154 @@
+"""The host, as one run asks it: each question told and stored, asked, and closed when it is answered or given up."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from protocol.base import Json, JsonObject, WireModel
+from protocol.errors import KINDS
+from protocol.host import CallToolResult, ElicitResult
+from protocol.messages import TextBlock
+from protocol.methods import HOST_AFTER_RUN, HOST_BEFORE_RUN, HOST_CALL_TOOL, HOST_ELICIT
+from protocol.sessions import RequestKind
+from providers.api.host import Elicited, HostError, HostTimeout, HostToolCall, HostUnavailable
+from providers.api.json_schema import schema_problem, value_problem
+from providers.api.tool_result import ToolResult
+from sidecar.agents.sink import Draft, RequestNote
+
+from .host_requests import HostRequests, first_answer, new_pending
+from .outlet import AskFailed, Outlet
+from .tickets import StopKind
+from .turn_sink import TurnSink
+
+R = TypeVar("R", bound=WireModel)
+
+_NOT_KNOWN: Final = KINDS["methodNotFound"].code
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    kind: RequestKind
+    method: str
+    shown: JsonObject
+    """What events and lists say of it."""
+    hidden: JsonObject
+    """What only the host gets."""
+    timeout_ms: int | None = None
+
+
+class RunHost:
+    """What one run may ask. It is `providers.api.host.Host`."""
+
+    def __init__(
+        self,
+        requests: HostRequests,
+        sink: TurnSink,
+        outlet: Outlet,
+        session_id: str,
+        run_id: str,
+        why_stopped: Callable[[], StopKind | None],
+    ) -> None:
+        self._requests = requests
+        self._sink = sink
+        self._outlet = outlet
+        self._session_id = session_id
+        self._run_id = run_id
+        self._why_stopped = why_stopped
+
+    async def call_tool(self, call: HostToolCall) -> ToolResult:
+        """Have a tool carried out. See `providers.api.host.Host`."""
+        shown: JsonObject = {"callId": call.call_id, "name": call.name, "arguments": call.arguments}
+        if call.timeout_ms is not None:
+            shown["deadlineMs"] = call.timeout_ms
+        hidden: JsonObject = {"kwargs": call.kwargs} if call.kwargs else {}
+        question = _Question("hostTool", HOST_CALL_TOOL.name, shown, hidden, call.timeout_ms)
+        given = await self._ask(question, CallToolResult)
+        content = (TextBlock(text=given.content),) if isinstance(given.content, str) else given.content
+        return ToolResult(content, given.structured_content, is_error=bool(given.is_error))
+
+    async def hook(self, phase: Literal["beforeRun", "afterRun"], shown: JsonObject, params: JsonObject) -> JsonObject:
+        """Have a provider of the host's take part. See `providers.api.host.Host`."""
+        method = HOST_BEFORE_RUN if phase == "beforeRun" else HOST_AFTER_RUN
+        question = _Question("hostProvider", method.name, {**shown, "phase": phase}, params)
+        return (await self._ask(question, method.result)).wire()
+
+    async def elicit(self, message: str, *, schema: JsonObject | None = None, url: str | None = None) -> Elicited:
+        """Ask a person a question. See `providers.api.host.Host`."""
+        if schema is not None and (problem := schema_problem(schema)) is not None:
+            raise ValueError(f"the form's schema is none: {problem}")
+        host = self._outlet.host
+        if not (host.elicit_form if schema is not None else host.elicit_url):
+            return Elicited("decline")
+        shown: JsonObject = {"mode": "form" if schema is not None else "url", "message": message}
+        shown |= {"requestedSchema": schema} if schema is not None else {"url": url}
+        try:
+            given = await self._ask(_Question("elicitation", HOST_ELICIT.name, shown, {}), ElicitResult)
+        except HostError:
+            return Elicited("decline")
+        if given.action != "accept":
+            return Elicited(given.action)
+        if schema is not None and await asyncio.to_thread(value_problem, schema, given.content) is not None:
+            return Elicited("decline")
+        return Elicited("accept", given.content)
+
+    async def _ask(self, question: _Question, result: type[R]) -> R:
+        """Ask one question, from its first event to its last.
+
+        Raises:
+            HostError: there is no answer, or none of the right shape.
+        """
+        shown = {"sessionId": self._session_id, "runId": self._run_id, **question.shown}
+        pending = new_pending(question.kind, self._run_id, shown, question.timeout_ms)
+        request = self._requests.open(pending)
+        outcome, by = "failed", "client"
+        opened = False
+        try:
+            body = pending.wire()
+            data = {key: body[key] for key in ("requestId", "kind", "payload", "deadline") if key in body}
+            note = RequestNote(pending.request_id, body)
+            opened = await self._sink.commit(Draft("request.opened", data, requests=(note,)))
+            if not opened:
+                raise HostUnavailable("the host was not asked: the request could not be recorded")
+            params = {**pending.payload, **question.hidden}
+            seconds = question.timeout_ms / 1000 if question.timeout_ms is not None else None
+            asked = asyncio.create_task(self._outlet.ask(question.method, params, timeout=seconds))
+            answer = _read(await first_answer(request, asked), result)
+            outcome = answer.action if isinstance(answer, ElicitResult) else "completed"
+        except TimeoutError:
+            by = "timeout"
+            raise HostTimeout(f"the host has not answered within {question.timeout_ms} ms") from None
+        except AskFailed as error:
+            by = "disconnect" if error.has_gone else "client"
+            raise _failure(error) from None
+        except asyncio.CancelledError:
+            stop = self._why_stopped()
+            by = "disconnect" if stop == "interrupted" else "cancel"
+            if stop is None and question.kind == "hostProvider":  # its hook's time is over
+                by = "timeout"
+            raise
+        finally:
+            self._requests.close(pending.request_id)
+            if opened:
+                resolved: JsonObject = {"requestId": pending.request_id, "outcome": outcome, "by": by}
+                self._sink.stage(Draft("request.resolved", resolved, requests=(RequestNote(pending.request_id),)))
+        return answer
+
+
+def _read(answer: Json, result: type[R]) -> R:
+    try:
+        return result.model_validate(answer if answer is not None else {})
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        raise HostError(f"the host's answer has the wrong shape: {where}: {fault['msg']}") from None
+
+
+def _failure(error: AskFailed) -> HostError:
+    if error.has_gone:
+        return HostUnavailable("the host has gone")
+    if error.code == _NOT_KNOWN:
+        return HostUnavailable("the host does not serve this")
+    return HostError(f"the host failed: {str(error)[:1000]}")
