@@ -3,7 +3,7 @@
 One call that needs consent holds the whole answer: nothing of it runs before everything is decided.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -136,13 +136,13 @@ class ConsentGate:
         self._limit_s = limit_s
 
     async def pass_through(
-        self, due: Sequence[Due], pending: "Mapping[str, Draft]", parked: ParkedAnswer | None
+        self, due: Sequence[Due], waiting: Callable[[FunctionCallBlock], Draft], parked: ParkedAnswer | None
     ) -> Gate:
         """Decide what may run, asking where it must be asked.
 
         Args:
             due: The calls that could run.
-            pending: The event that tells of each call while it waits.
+            waiting: Makes the event that tells of a call while it waits.
             parked: What was decided already, where an earlier run ended with these calls.
         """
         if self._is_free(due) and parked is None:
@@ -166,7 +166,7 @@ class ConsentGate:
             return Gate(denied, frozenset(parked.decisions), closing=parked.closing)
         if not gated:
             return Gate(denied)
-        return await self._asked(gated, denied, [pending[one.call.call_id] for one in gated])
+        return await self._asked(gated, denied, [waiting(one.call) for one in gated])
 
     async def _asked(self, gated: Sequence[GatedCall], denied: dict[str, str], pending: Sequence[Draft]) -> Gate:
         if self._consent is None:

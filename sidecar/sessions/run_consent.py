@@ -12,7 +12,7 @@ from sidecar.agents.consent import NOBODY_TEXT, Decision, GatedCall
 from sidecar.agents.output import Progress
 from sidecar.agents.sink import Draft, RequestNote
 from sidecar.agents.standing_rules import StandingRule, named
-from sidecar.agents.tool_batch import NOT_STORED_TEXT
+from sidecar.agents.tool_call import NOT_STORED_TEXT
 from sidecar.crash_points import reached
 
 from .approval_options import DENIED, Answer, message_request, options_for, read_action, read_outcome

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -17,19 +17,16 @@ from sidecar.agents.runner import Execution
 from sidecar.agents.sink import Draft
 from sidecar.crash_points import reached
 from sidecar.errors import OwnershipLost, SidecarError
-from sidecar.memory.records import write_of
-from sidecar.stores.base import HideRun, Put, PutState, StoreError, Unknown
-from sidecar.stores.memory_rows import MemoryWrite
+from sidecar.stores.base import Put, StoreError, Unknown
 from sidecar.telemetry import log_failure
 
-from .approvals import NO_QUESTIONS, GoingOn, Parked
+from .approvals import GoingOn, Parked
 from .child_runs import ChildRuns, Delegator
 from .event_log import is_lost
 from .explaining import explanation_of
 from .explanations import Explanation
 from .ids import now
-from .open_calls import close_calls
-from .open_session import OpenSession, state_bytes
+from .open_session import OpenSession
 from .outlet import Outlet
 from .progress_mirror import ProgressMirror
 from .record import RunRecord
@@ -38,10 +35,11 @@ from .run_host import RunHost
 from .run_results import merge_options, run_result
 from .storage_errors import storage_error
 from .tickets import RunTicket, StopKind
-from .turn_record import End, completed_data, conversation_of, ended_record, stamped
+from .turn_record import End, ended_record, stamped
 from .turn_record import stopped as stopped_by
 from .turn_request import TurnRequest
 from .turn_sink import TurnSink
+from .turn_store import TurnStore
 
 ABANDON_AFTER_S: Final = 0.5
 """A run that ignores its cancellation is given up after this."""
@@ -80,8 +78,8 @@ class Turn:
         self._input = tuple(stamped(message, self.run_id, self.started_at) for message in request.input_messages)
         self._steered: tuple[Message, ...] = ()
         self._going_on = going_on
-        self._base = session.state()
         self._working = session.working_session()
+        self._store = TurnStore(session, self._sink, self._mirror, self.run_id, self._working, self._input, going_on)
         self.children = ChildRuns(session, models, outlet, lambda: ticket.stop)
         """What this run delegates to other agents."""
         host = RunHost(session.requests, self._sink, outlet, session.session_id, self.run_id, lambda: ticket.stop)
@@ -344,7 +342,9 @@ class Turn:
         await self.children.end_of(self.run_id)
         async with session.changing:
             reached("run.end.before")
-            run = await self._store_all(end, () if self._is_dropped(end) else late)
+            run = await self._store.end(
+                end, self._execution.progress, self._ended_record, late, self._execution.memories
+            )
             reached("run.end.after")
         if end.error is not None:
             raise end.error
@@ -354,100 +354,6 @@ class Turn:
             tuple(self._execution.progress.answer),
             session.approvals.pending(self.run_id),
         )
-
-    def _is_dropped(self, end: End) -> bool:
-        """Whether nothing of the run stays: it failed before it had done anything."""
-        return end.status == "failed" and not self._execution.progress.acted
-
-    async def _store_all(self, end: End, late: Sequence[Message]) -> RunRecord:
-        """The end, the state, and the input that came too late for a model call."""
-        session, progress = self._session, self._execution.progress
-        dropped = self._is_dropped(end)
-        changes = [] if dropped else self._state_changes()
-        is_left_open = dropped or end.stop_reason == "inputRequired"
-        taken = self._going_on.said if self._going_on is not None and progress.parked_taken else ()
-        said = [*taken, *progress.transcript]
-        closing = None if is_left_open else close_calls(said, "cancelled", progress.batch)
-        if closing is not None:
-            progress.add(closing.message)
-        questions = NO_QUESTIONS
-        if end.stop_reason != "inputRequired":
-            by = "disconnect" if end.status == "interrupted" else "cancel"
-            questions = session.drop_questions(self.run_id, by)
-        before = session.record
-        record = before.model_copy(
-            update={
-                "updated_at": now(),
-                "usage": before.usage + progress.meter.usage,
-                "revision": before.revision + bool(changes),
-                **conversation_of(progress, before),
-            }
-        )
-        run = self._ended_record(end)
-        drafts = [
-            *self._sink.take(),
-            *questions.drafts,
-            *(closing.drafts if closing is not None else ()),
-            *map(completed_draft, late),
-        ]
-        self._sink.close()  # what middleware has left at work would come after the run's end
-        if changes:
-            data: JsonObject = {"revision": record.revision, "keys": [change.key for change in changes]}
-            drafts.append(Draft("state.changed", data))
-        usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
-        drafts += [
-            Draft("usage.updated", usage),
-            Draft("run.completed", self._completed_data(end), requests=questions.closing),
-        ]
-
-        def puts(last_seq: int) -> list[Put]:
-            hidden = [HideRun(self.run_id)] if dropped else []
-            return [*hidden, *changes, run.model_copy(update={"last_seq": last_seq}).put(), record.put()]
-
-        session.record = record
-        memory = [] if dropped or session.remembered is None else [*map(write_of, self._execution.memories)]
-        await self._store_end(drafts, puts, memory, end)
-        session.committed(changes)
-        if self._going_on is not None and progress.parked_taken:
-            session.approvals.drop(self._going_on.held)
-        if not dropped:
-            own = set(map(_id, self._input))
-            later = (message for message in progress.transcript if message.message_id not in own)
-            session.transcript.extend((*self._input, *later, *late))
-        return run
-
-    async def _store_end(
-        self, drafts: list[Draft], puts: Callable[[int], list[Put]], memory: list[MemoryWrite], end: End
-    ) -> None:
-        log = self._session.log
-        try:
-            if self._session.lost:
-                raise OwnershipLost(self._session.session_id)
-            await asyncio.shield(log.append(drafts, puts, memory=memory, run_id=self.run_id))
-            if memory and self._session.remembered is not None:
-                self._session.remembered()
-        except (StoreError, OwnershipLost) as error:
-            if isinstance(error, StoreError):
-                self._session.lost = self._session.lost or is_lost(error)
-                told = storage_error(error, self._session.session_id)
-                self._sink.warnings.append(WireWarning(kind=told.kind, message=told.message))
-            log.mute_backlog(self.run_id)
-            log.ephemeral("run.completed", self._completed_data(end), self.run_id)
-        self._mirror.end(end.status)
-
-    def _state_changes(self) -> list[PutState]:
-        state = self._working.snapshot()
-        for key, value in list(state.items()):
-            try:
-                state_bytes(key, value)
-            except ValueError as error:
-                self._sink.warn("stateDropped", f"what this run wrote there was dropped: {error}")
-                state.pop(key)
-                state |= {key: self._base[key]} if key in self._base else {}
-        return self._session.changes(state, self._base)
-
-    def _completed_data(self, end: End) -> JsonObject:
-        return completed_data(end, self._execution.progress, self._duration_ms())
 
     def _record(self, steered: tuple[Message, ...]) -> RunRecord:
         return RunRecord(
@@ -468,12 +374,9 @@ class Turn:
             self._execution.progress,
             agent=self._session.plan.name,
             wants_value=self._request.response_schema is not None,
-            duration_ms=self._duration_ms(),
+            duration_ms=round((time.monotonic() - self._clock) * 1000),
             warnings=self._sink.warnings,
         )
-
-    def _duration_ms(self) -> int:
-        return round((time.monotonic() - self._clock) * 1000)
 
 
 def _id(message: Message) -> str:

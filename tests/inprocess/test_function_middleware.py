@@ -18,7 +18,7 @@ from providers.api.ports import ChatRequest
 from providers.api.tool import tool
 from providers.api.tool_result import ToolResult
 from sidecar.agents.plan import DEFAULT_LIMITS
-from sidecar.agents.tool_batch import FAILED_TEXT, LEFT_OUT_TEXT
+from sidecar.agents.tool_call import FAILED_TEXT, LEFT_OUT_TEXT
 from sidecar.config.limits import Limits
 from sidecar.errors import MiddlewareFailed, ModelUnavailable
 from tests.bench.agent_run import AgentRun, plan_of

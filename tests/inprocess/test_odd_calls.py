@@ -14,7 +14,7 @@ from providers.api.middleware import CallNext, MiddlewareFailure, function_middl
 from providers.api.tool import FunctionTool, ToolError, tool
 from sidecar.agents import tool_progress
 from sidecar.agents.runner import Execution
-from sidecar.agents.tool_batch import FAILED_TEXT
+from sidecar.agents.tool_call import FAILED_TEXT
 from sidecar.agents.tool_progress import MOST_WAITING, ToolProgress
 from sidecar.config.limits import Limits
 from sidecar.errors import MiddlewareFailed

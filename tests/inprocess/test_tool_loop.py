@@ -13,7 +13,7 @@ from providers.api.invocation import FunctionInvocationContext
 from providers.api.ports import Finished, ModelTraits, TextDelta
 from providers.api.tool import ToolError, tool, tool_from_schema
 from sidecar.agents.loop import LIMIT_TEXT
-from sidecar.agents.tool_batch import ARGUMENTS_TEXT, FAILED_TEXT, NOT_STORED_TEXT
+from sidecar.agents.tool_call import ARGUMENTS_TEXT, FAILED_TEXT, NOT_STORED_TEXT
 from sidecar.config.limits import Limits
 from tests.bench.agent_run import AgentRun, plan_of
 from tests.bench.fake_client import FakeClient, Hang, Step, says
