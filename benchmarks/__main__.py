@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from . import agents, events, growth, memory, memory_load, peers, round_trip, runs, startup
+from . import agents, events, growth, host_calls, memory, memory_load, peers, round_trip, runs, startup
 from .report import Figure, show
 from .workspace import Workspace
 
@@ -22,6 +22,7 @@ BENCHMARKS: Final[dict[str, Callable[[Workspace], list[Figure]]]] = {
     "startup": startup.measure,
     "memory": memory.measure,
     "runs": runs.measure,
+    "host-calls": host_calls.measure,
 }
 ON_REQUEST: Final[dict[str, Callable[[Workspace], list[Figure]]]] = {
     "growth": growth.measure,

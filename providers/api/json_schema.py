@@ -1,10 +1,18 @@
 """Checks values against JSON Schemas. Schemas come from outside: nothing they refer to is ever fetched."""
 
-from collections.abc import Iterator
-from functools import lru_cache, partial
-from typing import Any, cast
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, partial
+from typing import Any, Final, cast
 
 from protocol.base import JsonObject
+
+_PLAIN: Final = frozenset(
+    {
+        "$schema", "additionalProperties", "const", "default", "description", "enum", "examples", "exclusiveMaximum",
+        "exclusiveMinimum", "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum",
+        "properties", "required", "title", "type",
+    }
+)  # fmt: skip
 
 
 def schema_problem(schema: JsonObject) -> str | None:
@@ -30,10 +38,35 @@ def dangling_reference(schema: JsonObject) -> str | None:
 
 def value_problem(schema: JsonObject, value: Any) -> str | None:
     """Why `value` does not follow `schema`, in a few words; `None` if it does. May take long: call it off the loop."""
+    return _problem(_validator()(schema), value)
+
+
+def value_checker(schema: JsonObject) -> Callable[[Any], str | None]:
+    """`value_problem` for one schema that is used again and again."""
+
+    @cache
+    def validator() -> Any:
+        return _validator()(schema)
+
+    return lambda value: _problem(validator(), value)
+
+
+def is_plain(schema: Any) -> bool:
+    """Whether a value is checked in time that grows with its size alone: there are no patterns, references, choices."""
+    if isinstance(schema, bool):
+        return True
+    if not isinstance(schema, dict):
+        return False
+    fields = cast("JsonObject", schema)
+    inner = [*cast("JsonObject", fields.get("properties", {})).values(), fields.get("items", True)]
+    return fields.keys() <= _PLAIN and all(map(is_plain, (*inner, fields.get("additionalProperties", True))))
+
+
+def _problem(validator: Any, value: Any) -> str | None:
     from referencing.exceptions import Unresolvable
 
     try:
-        error = next(_validator()(schema).iter_errors(value), None)
+        error = next(validator.iter_errors(value), None)
     except Unresolvable:
         return "the schema refers to something that is not in it"
     except RecursionError:

@@ -65,7 +65,7 @@ class MemoryQuery:
     min_score: float | None = None
     """From 0 to 1, what is first in every ranking. It cuts by rank and age: a first place is never too low."""
     recency_half_life_days: float | None = None
-    """Counts a hit this old half; `None`: age does not count."""
+    """Age takes a fifth of a score at most, half of that from what is this old; `None`: age does not count."""
     roles: Sequence[str] | None = None
     """Only what was said in these roles."""
     diversity: float = 0.0

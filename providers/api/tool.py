@@ -129,7 +129,7 @@ class FunctionTool:
     def bind(self, arguments: JsonObject) -> dict[str, Any]:
         """The model's arguments as values for the function, by parameter.
 
-        May take long where `plan.is_slow`: call it off the loop then.
+        May take long where `plan.may_take_long`: call it off the loop then.
 
         Raises:
             ArgumentsError: they do not fit.

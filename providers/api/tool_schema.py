@@ -17,12 +17,15 @@ from typing_extensions import TypedDict  # pydantic asks for this one before Pyt
 from protocol.base import JsonObject
 
 from .invocation import FunctionInvocationContext
-from .json_schema import dangling_reference, schema_problem, value_problem
+from .json_schema import dangling_reference, is_plain, schema_problem, value_checker
 from .json_value import plain_json
 
 Bind = Callable[[JsonObject], dict[str, Any]]
 
 _SHOWN_PROBLEMS: Final = 5
+_FEW: Final = 32
+_SHORT: Final = 16 * 1024
+"""Characters of a text that is checked at once."""
 _NO_ARGUMENTS: Final[JsonObject] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -44,6 +47,10 @@ class ArgumentPlan:
     takes_self: bool = False
     is_slow: bool = False
     """Whether `bind` may take long, as any JSON Schema may."""
+
+    def may_take_long(self, arguments: JsonObject) -> bool:
+        """Whether `bind` may take long with these."""
+        return self.is_slow and not (is_plain(self.schema) and _is_small(arguments))
 
 
 def signature_plan(function: Callable[..., Any]) -> ArgumentPlan:
@@ -291,12 +298,22 @@ def _checked_json(schema: JsonObject) -> _Checked:
     if reference := dangling_reference(checked):
         raise ValueError(f"the schema of a tool refers to {reference!r}, which is not in it")
 
+    check = value_checker(checked)
+
     def bind(arguments: JsonObject) -> dict[str, Any]:
-        if problem := value_problem(checked, arguments):
+        if problem := check(arguments):
             raise ArgumentsError(problem)
         return dict(arguments)
 
     return checked, checked["properties"], bind, checked.get("additionalProperties") is not False
+
+
+def _is_small(arguments: JsonObject) -> bool:
+    """Whether they are few, short and flat."""
+    return len(arguments) <= _FEW and all(
+        value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _SHORT)
+        for value in arguments.values()
+    )
 
 
 def _no_arguments(arguments: JsonObject) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from protocol.base import JsonObject
-from protocol.messages import FunctionCallBlock, FunctionResultBlock, Source
+from protocol.messages import FunctionCallBlock, FunctionResultBlock, Source, TextBlock
 from providers.api.invocation import UNSET, FunctionInvocationContext, ToolChanges
 from providers.api.json_value import plain_json
 from providers.api.middleware import MiddlewareFailure, MiddlewareTermination, processor_of
@@ -157,7 +157,7 @@ class ToolCaller:
         tool = one.tool
         if one.approved and not _keeps_approved(context.arguments, one.call.block.arguments):
             raise ToolError("The call was not run: what was approved was changed.")
-        slow = tool.plan.is_slow
+        slow = tool.plan.may_take_long(context.arguments)
         values = await asyncio.to_thread(tool.bind, context.arguments) if slow else tool.bind(context.arguments)
         tool.count()
         if context.arguments != one.call.block.arguments:
@@ -182,8 +182,7 @@ class ToolCaller:
             except StopIteration as error:  # what waits for a thread would never hear of it
                 raise RuntimeError("the result parser raised StopIteration") from error
 
-        is_small = value is None or (isinstance(value, str | bytes) and len(value) <= SMALL)
-        return show() if is_small and tool.result_parser is None else await asyncio.to_thread(show)
+        return show() if _is_small(value) and tool.result_parser is None else await asyncio.to_thread(show)
 
     def _failure(self, one: ToolCall, error: Exception) -> ToolResult:
         match error:
@@ -234,6 +233,19 @@ def completed(call: Call) -> Draft:
 def _keeps_approved(arguments: JsonObject, approved: JsonObject) -> bool:
     """Whether all that was approved is as it was; middleware may add to it."""
     return all(name in arguments and same_json(arguments[name], value) for name, value in approved.items())
+
+
+def _is_small(value: Any) -> bool:
+    """Whether it is turned into text in no time."""
+    match value:
+        case None:
+            return True
+        case str() | bytes():
+            return len(value) <= SMALL
+        case ToolResult(content=(TextBlock(text=text),), structured=None):
+            return len(text) <= SMALL
+        case _:
+            return False
 
 
 def _text_of(error: Exception) -> str:
