@@ -23,7 +23,7 @@ class HostRequestParams(Params):
 
 
 class CallToolParams(HostRequestParams):
-    """Carry out a tool of the host's."""
+    """Carry out a tool of the host's. `$/progress` with the `requestId` as its token tells how it gets on."""
 
     call_id: str
     """The model's id of the call."""

@@ -24,7 +24,9 @@ ALIASES: Final = {"Block": ("MessageCompleted", "content"), "ReplayFrom": ("Resu
 KEYWORDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "RunKeywords": ("RunParams", ("sessionId", "agent", "input", "wait")),
     "OneOffKeywords": ("RunParams", ("sessionId", "input", "wait")),
-    "ResumeKeywords": ("ResumeSessionParams", ("sessionId",)),
+    "CreateKeywords": ("CreateSessionParams", ("tools",)),
+    "ResumeKeywords": ("ResumeSessionParams", ("sessionId", "tools")),
+    "ResolveKeywords": ("ResolveRequestParams", ("sessionId", "requestId", "result")),
     "UpdateKeywords": ("UpdateSessionParams", ("sessionId",)),
     "ForkKeywords": ("ForkSessionParams", ("sessionId",)),
     "StateKeywords": ("GetStateParams", ("sessionId",)),
@@ -42,6 +44,7 @@ Made by `generate_types.py` from the contract's `schema.json`; do not edit. An o
 here, and a `type`, `kind` or enum value may be one that is not listed: a newer sidecar adds some.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 Json: TypeAlias = Any
@@ -81,7 +84,17 @@ class _Writer:
             self._parts.append(self._class(name, {**shape, "properties": fields, "description": text}))
         run_input = self._annotation(self._types["RunParams"]["properties"]["input"])
         self._parts.append(f'RunInput: TypeAlias = {run_input}\n"""Text, messages, or content blocks."""\n')
+        self._parts.append(self._handlers())
         return HEADER.format(version=self._schema["x-protocolVersion"]) + "\n\n" + "\n\n".join(self._parts)
+
+    def _handlers(self) -> str:
+        """What a host may answer, by method."""
+        fields = "".join(
+            f'        "{method}": Callable[[{_type(shapes["params"])}], Awaitable[{_type(shapes["result"])}]],\n'
+            for method, shapes in self._schema["x-hostMethods"].items()
+        )
+        text = "What answers the requests that the sidecar sends, by method."
+        return f'Handlers = TypedDict(\n    "Handlers",\n    {{\n{fields}    }},\n    total=False,\n)\n"""{text}"""\n'
 
     def _union_of(self, type_name: str, field: str) -> Schema:
         schema: Schema = self._types[type_name]["properties"][field]

@@ -7,9 +7,10 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from sidecar_client import RpcError, Session, SidecarClient
-from sidecar_client.types import CreateSessionParams, RunKeywords
+from sidecar_client.types import CreateSessionParams, RunInput, RunKeywords, RunResult
 
 from . import output
+from .asking import Asking, no_input_option
 from .command import Arguments, Command, serve_arguments
 from .line_editor import LineEditor, history_file
 from .opening import open_session
@@ -22,11 +23,12 @@ PROMPT: Final = "> "
 class _Chat:
     """The conversation: what is typed goes to the session, or to one of the commands that begin with a slash."""
 
-    def __init__(self, client: SidecarClient, arguments: Arguments) -> None:
+    def __init__(self, client: SidecarClient, arguments: Arguments, screen: TextScreen, asking: Asking) -> None:
         self._client = client
         self._arguments = arguments
         self._out, self._err = output.stdout(), output.stderr()
-        self._screen = TextScreen()
+        self._screen = screen
+        self._asking = asking
         self._session: Session | None = None
         self._commands: dict[str, Callable[[Session], Coroutine[Any, Any, None]]] = {
             "/new": self._new,
@@ -41,6 +43,8 @@ class _Chat:
         else:
             self._session = await open_session(self._client, self._arguments.session, self._wanted())
         self._screen.remark(f"session {self._session.session_id}; /new, /state, /history, /quit")
+        if self._session.pending_requests:
+            await self._go_on(self._session)
 
     async def take(self, text: str) -> bool:
         """Do what a line says; whether to go on."""
@@ -66,18 +70,40 @@ class _Chat:
         self._screen.remark("Ctrl-C again, or Ctrl-D, leaves")
 
     async def _run(self, session: Session, text: str) -> None:
+        result = await self._seen_through(session, text)
+        self._tell_end(result)
+        if result["stopReason"] == "inputRequired":
+            await self._go_on(session)
+
+    async def _seen_through(self, session: Session, run_input: RunInput) -> RunResult:
         params = RunKeywords()
         if self._arguments.model is not None:
             params["options"] = {"model": self._arguments.model}
-        run = session.stream(text, **params)
+        run = session.stream(run_input, **params)
         try:
-            result = await show(run, self._screen)
+            return await show(run, self._screen)
         except asyncio.CancelledError:  # Ctrl-C; a second one comes through as KeyboardInterrupt
             run.cancel()
             self._screen.remark("the run is being cancelled; Ctrl-C again leaves")
-            result = await show(run, self._screen)
+            return await show(run, self._screen)
+
+    async def _go_on(self, session: Session) -> None:
+        """Ask for what runs wait for, and let each go on; after Ctrl-C they wait on."""
+        while True:
+            try:
+                answers = await self._asking.parked(self._client, session.session_id)
+            except asyncio.CancelledError:
+                self._screen.remark("the call waits on; the next chat in this session asks again")
+                return
+            if answers is None:
+                return
+            self._tell_end(await self._seen_through(session, answers))
+
+    def _tell_end(self, result: RunResult) -> None:
         if result["status"] != "completed":
             self._screen.remark(f"the run was {result['status']}")
+        elif result["stopReason"] == "inputRequired":
+            self._screen.remark("the run waits for consent")
         elif result["stopReason"] != "endTurn":
             self._screen.remark(f"the answer ended with {result['stopReason']}")
 
@@ -107,6 +133,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", metavar="ID", help="go on with this session, or begin it; default: a new one")
     parser.add_argument("--agent", metavar="NAME", help="an agent of the configuration")
     parser.add_argument("--model", metavar="MODEL", help="endpoint:model, e.g. openai:gpt-4.1-mini")
+    no_input_option(parser)
 
 
 def _execute(arguments: Arguments) -> int:
@@ -120,8 +147,10 @@ def _execute(arguments: Arguments) -> int:
 
 
 async def _begin(stack: AsyncExitStack, arguments: Arguments) -> _Chat:
-    client = await stack.enter_async_context(SidecarClient.start(serve_arguments(arguments), reconnect=True))
-    chat = _Chat(client, arguments)
+    screen = TextScreen()
+    asking = Asking(screen, no_input=arguments.no_input)
+    starting = SidecarClient.start(serve_arguments(arguments), host=asking.host, reconnect=True)
+    chat = _Chat(await stack.enter_async_context(starting), arguments, screen, asking)
     await chat.begin()
     return chat
 

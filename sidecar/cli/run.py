@@ -1,4 +1,4 @@
-"""`run`: one prompt to the real server, its answer streamed to the terminal. Ctrl-C cancels the run."""
+"""`run`: one prompt to the real server, its answer streamed to the terminal. Ctrl-C cancels the run, questions too."""
 
 import argparse
 import asyncio
@@ -8,6 +8,7 @@ from contextlib import suppress
 from sidecar_client import RpcError, Run, RunResult, SidecarClient
 from sidecar_client.types import CreateSessionParams, OneOffKeywords, RunKeywords
 
+from .asking import Asking, no_input_option
 from .command import Arguments, Command, CommandError, serve_arguments
 from .opening import open_session
 from .screen import JsonLines, Screen, TextScreen, show_or_cancel
@@ -21,6 +22,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="cancel the run after this time")
     parser.add_argument("--json", action="store_true", help="print events, and at last the result, as JSON lines")
     parser.add_argument("--explain", action="store_true", help="at last show what the model saw, and from whom")
+    no_input_option(parser)
 
 
 def _seconds(text: str) -> float:
@@ -38,7 +40,7 @@ def _execute(arguments: Arguments) -> int:
     screen: Screen = JsonLines() if arguments.json else TextScreen()
     result = asyncio.run(_run(arguments, prompt, screen))
     if result["stopReason"] == "inputRequired":
-        raise CommandError("the run waits for an answer to a call, which this command cannot give; use a host that can")
+        raise CommandError("the run waits for consent to a call; agent-sidecar chat --session asks, on a terminal")
     if result["stopReason"] == "timeout":
         raise CommandError(f"the run did not end within {arguments.timeout:g} s; give it more with --timeout")
     if result["status"] != "completed":
@@ -47,10 +49,17 @@ def _execute(arguments: Arguments) -> int:
 
 
 async def _run(arguments: Arguments, prompt: str, screen: Screen) -> RunResult:
-    async with SidecarClient.start(serve_arguments(arguments)) as client:
+    asking = Asking(screen, no_input=arguments.no_input)
+    async with SidecarClient.start(serve_arguments(arguments), host=asking.host) as client:
         run = await _start(client, arguments, prompt)
         try:
             result = await show_or_cancel(run, screen)
+            while result["stopReason"] == "inputRequired":
+                answers = await asking.parked(client, result["sessionId"])
+                if answers is None:
+                    break
+                run = client.start_run({**run.params, "input": answers, "runId": None})
+                result = await show_or_cancel(run, screen)
         except RpcError:
             if arguments.explain:
                 with suppress(RpcError):  # of a run that was refused nothing is known

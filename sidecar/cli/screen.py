@@ -34,6 +34,10 @@ class Screen(Protocol):
         """What the model saw; after the result, or the error."""
         ...
 
+    def pause(self) -> None:
+        """Something that is no part of the run is about to be shown."""
+        ...
+
 
 class TextScreen:
     """Shows a run to people: the answer's text on stdout, everything else on stderr."""
@@ -55,7 +59,7 @@ class TextScreen:
             case "message.completed" if data["role"] == "assistant":
                 if data["messageId"] not in self._streamed:
                     self._text("".join(block.get("text", "") for block in data["content"] if block["type"] == "text"))
-                self._end_line()
+                self.pause()
             case "tool.started" if data["status"] == "running":
                 self._note(f"tool {data['name']} {json.dumps(data['arguments'], ensure_ascii=False)}")
             case "tool.completed" if data["status"] != "completed":
@@ -69,33 +73,34 @@ class TextScreen:
 
     def result(self, result: RunResult) -> None:
         """End the line, and show the warnings."""
-        self._end_line()
+        self.pause()
         for warning in result["warnings"]:
             self._note(warning["message"])
 
     def error(self, error: RpcError) -> None:
         """End the line: the caller tells people what went wrong."""
         del error
-        self._end_line()
+        self.pause()
 
     def explanation(self, explanation: ExplainRunResult) -> None:
         """Show it on stderr: stdout is the answer's."""
         write_explanation(explanation, self._err)
 
+    def pause(self) -> None:
+        """End the line."""
+        if self._open_line:
+            self._out.line()
+            self._open_line = False
+
     def remark(self, text: str) -> None:
         """Say something that is no part of the answer, on a line of its own."""
-        self._end_line()
+        self.pause()
         self._err.line(f"· {text}", "dim")
 
     def _text(self, text: str) -> None:
         if text:
             self._out.write(text)
             self._open_line = not text.endswith("\n")
-
-    def _end_line(self) -> None:
-        if self._open_line:
-            self._out.line()
-            self._open_line = False
 
     def _note(self, text: str) -> None:
         if self._err.is_terminal:
@@ -123,6 +128,9 @@ class JsonLines:
     def explanation(self, explanation: ExplainRunResult) -> None:
         """Write it whole."""
         self._write(explanation=explanation)
+
+    def pause(self) -> None:
+        """Nothing: each object has its line."""
 
     def _write(self, **line: RunEvent | RunResult | ExplainRunResult | JsonObject) -> None:
         self._out.line(json.dumps(line, ensure_ascii=False))

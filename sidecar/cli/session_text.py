@@ -67,6 +67,10 @@ def _block(block: JsonObject) -> str:
             return f"[call {block['name']} {_json(block['arguments'])}]"
         case "functionResult":
             return f"[result {' '.join(map(_block, block['content']))}]"
+        case "approvalRequest":
+            return f"[asks for consent to {block['name']} {_json(block['arguments'])}]"
+        case "approvalResponse":
+            return "[consent]" if block["approved"] else f"[no consent {block.get('message', '')}".rstrip() + "]"
         case kind:
             return f"[{kind}]"
 

@@ -54,11 +54,20 @@ def run(request_id: int, params: dict) -> None:
 
 
 def ask_host(request_id: int, params: dict) -> None:
-    """Send the host a request, and give its whole answer back as the result."""
+    """Send the host a request, and give its whole answer back as the result.
+
+    `thenHear`: wait for a message of the host's first. `thenCancel`: take the request back. `thenTell`: notify.
+    """
     send(id="s1", method=params["method"], params=params.get("params"))
+    if params.get("thenHear"):
+        receive()
     if params.get("thenCancel"):
         send(method="$/cancelRequest", params={"id": "s1"})
-    send(id=request_id, result=receive())
+    if told := params.get("thenTell"):
+        send(**told)
+    while "method" in (reply := receive()):
+        pass
+    send(id=request_id, result=reply)
 
 
 def swap(request_id: int, params: dict) -> None:
@@ -79,6 +88,9 @@ def die(request_id: int, params: dict) -> None:
 
 
 def session(request_id: int, params: dict) -> None:
+    if params.get("contextProviders") == [{"type": "refused"}]:
+        send(id=request_id, error={"code": 4015, "message": "no such provider", "data": {"kind": "configInvalid"}})
+        return
     info = {"sessionId": params.get("sessionId", "s"), "epoch": "e"}
     send(id=request_id, result={"session": info, "lastSeq": 0, "given": params})
 

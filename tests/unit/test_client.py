@@ -13,8 +13,8 @@ import pytest
 import uvloop
 
 from sidecar_client import Handlers, RpcError, RunEvent, SidecarClient, SidecarDied
-from sidecar_client.handlers import CallToolParams, CallToolResult, ElicitParams, ElicitResult
 from sidecar_client.intake import EVENTS_KEPT
+from sidecar_client.types import CallToolParams, CallToolResult, ElicitParams, ElicitResult
 from tests.unit.fake_sidecar import FLOOD
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_sidecar.py"))]

@@ -59,7 +59,8 @@ def test_a_schema_form_becomes_a_type(schema: dict[str, Any], expected: str) -> 
 
 
 def test_keywords_leave_out_what_the_client_fills_in() -> None:
-    assert set(get_type_hints(types.ResumeKeywords)) == set(get_type_hints(types.ResumeSessionParams)) - {"sessionId"}
+    given = {"sessionId", "tools"}
+    assert set(get_type_hints(types.ResumeKeywords)) == set(get_type_hints(types.ResumeSessionParams)) - given
     assert "input" not in get_type_hints(types.RunKeywords)
 
 
@@ -83,6 +84,24 @@ def test_what_a_resumption_supplies_again_is_the_host_s_own() -> None:
             "contextProviders": entries[:1],
         }
     }
+
+
+def test_what_is_not_given_again_stays_supplied_and_an_empty_list_takes_it_away() -> None:
+    sessions = OpenSessions()
+    answer = {"session": {"sessionId": "s", "epoch": "e"}, "lastSeq": 4}
+    for params in ({"tools": [{"name": "t"}]}, {"contextProviders": [{"type": "host", "sourceId": "h"}]}, {}):
+        with sessions.opening({"sessionId": "s", **params}) as opened:
+            opened(answer)
+    resumption = sessions.resumptions()["s"]
+    assert resumption["tools"] == [{"name": "t"}]
+    assert resumption["contextProviders"] == [{"type": "host", "sourceId": "h"}]
+    with sessions.opening({"sessionId": "s", "tools": []}) as opened:
+        opened(answer)
+    assert sessions.resumptions()["s"]["tools"] == []
+
+
+def test_what_a_host_may_answer_is_what_the_sidecar_may_ask() -> None:
+    assert set(get_type_hints(types.Handlers)) == set(SCHEMA["x-hostMethods"])
 
 
 def test_an_event_of_a_replay_moves_the_cursor_before_its_answer_was_looked_at() -> None:

@@ -4,19 +4,25 @@
         session = await client.create_session(agent={"instructions": "Be brief."})
         print((await session.run("Hello"))["text"])
 
-The shapes of everything on the wire are in `sidecar_client.types`, those of the requests that the sidecar sends in
-`sidecar_client.handlers`.
+What the sidecar may ask of this process (tools, context, consent, answers) is a `Host`. The shapes of everything on
+the wire are in `sidecar_client.types`.
 """
 
 from .client import SidecarClient
+from .consent import Decision, accept, allow_always, allow_once, allow_session, decline, reject, reject_always
 from .errors import RpcError, SidecarClientError, SidecarDied
-from .handlers import Handlers
+from .host import Host, HostProvider
+from .host_tools import FunctionTool, ToolCall, ToolFailure, ToolResult, host_tool
 from .run import Run
 from .session import Session
-from .types import RunEvent, RunResult
+from .types import Handlers, RunEvent, RunResult
 
 __all__ = [
+    "Decision",
+    "FunctionTool",
     "Handlers",
+    "Host",
+    "HostProvider",
     "RpcError",
     "Run",
     "RunEvent",
@@ -25,4 +31,15 @@ __all__ = [
     "SidecarClient",
     "SidecarClientError",
     "SidecarDied",
+    "ToolCall",
+    "ToolFailure",
+    "ToolResult",
+    "accept",
+    "allow_always",
+    "allow_once",
+    "allow_session",
+    "decline",
+    "host_tool",
+    "reject",
+    "reject_always",
 ]

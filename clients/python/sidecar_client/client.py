@@ -9,32 +9,27 @@ from typing import Any, Final, Unpack, cast
 
 from .connection import Call, NotificationHandler, Tracer
 from .errors import RpcError, SidecarClientError, SidecarDied
-from .handlers import Handlers, RequestHandler
+from .handlers import RequestHandler
+from .host import Host
+from .host_requests import HostRequests, declarations
+from .host_tools import AnyTool
 from .intake import Intake
 from .launch import Launch
 from .process import find_command
 from .reconnect import ATTEMPTS, PAUSE, OpenSessions
+from .requests import Requests
 from .run import OnEvent, Run, finish
 from .session import Session
 from .types import (
-    CreateSessionParams,
-    DeleteMemoriesParams,
-    ExplainRunResult,
-    GetStateResult,
+    CreateKeywords,
+    Handlers,
+    HostTool,
     JsonObject,
-    ListMemoriesParams,
-    ListMemoriesResult,
-    ListSessionsParams,
-    ListSessionsResult,
     OneOffKeywords,
     ResumeKeywords,
     RunEvent,
     RunInput,
     RunResult,
-    SearchMemoriesParams,
-    SearchMemoriesResult,
-    SessionInfo,
-    StateKeywords,
 )
 
 CLOSE_SECONDS: Final = 5.0
@@ -42,16 +37,17 @@ CLOSE_SECONDS: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class SidecarClient:
+class SidecarClient(Requests):
     """One sidecar, ready for requests. Made by `start`.
 
     Attributes:
         server: The answer of `initialize`.
     """
 
-    def __init__(self, launch: Launch, *, reconnect: bool = False) -> None:
+    def __init__(self, launch: Launch, host: HostRequests, *, reconnect: bool = False) -> None:
         self.server: JsonObject = {}
         self._launch = launch
+        self._host = host
         self._reconnect = reconnect
         self._notified: dict[str, NotificationHandler] = {"run/event": self._on_event}
         self._connection = launch.connection(self._notified, self._on_end)
@@ -72,6 +68,7 @@ class SidecarClient:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         options: JsonObject | None = None,
+        host: Host | None = None,
         handlers: Handlers | Mapping[str, RequestHandler] | None = None,
         reconnect: bool = False,
         on_stderr: Callable[[str], None] | None = None,
@@ -85,7 +82,8 @@ class SidecarClient:
             cwd: The sidecar's working directory; default: this process's.
             env: Environment variables, on top of this process's.
             options: Keys of `initializationOptions.sidecar`: `features`, `config`, `secrets`, …
-            handlers: Method → what answers it, for requests that the sidecar sends.
+            host: What the sidecar may ask of this process: tools, context providers, approvals, questions.
+            handlers: Method → what answers it, for requests that the sidecar sends; these come before the `host`.
             reconnect: Whether to start a new process where one dies, and to go on in it: sessions that were opened
                 through this client are resumed, the events that were missed come once and in order, and an unanswered
                 run of a session gets its answer, `interrupted` if it was under way; it is never run twice. Other
@@ -97,16 +95,18 @@ class SidecarClient:
             SidecarDied: The sidecar cannot be started, or ended at once.
             RpcError: It refused `initialize`.
         """
+        answers = HostRequests(host or Host(), cast("Mapping[str, RequestHandler]", handlers or {}))
         launch = Launch(
             command=command or [*find_command(), "serve", *arguments],
             cwd=cwd,
             env=env,
             options=options or {},
-            handlers=cast("Mapping[str, RequestHandler]", handlers or {}),
+            handlers=answers.handlers,
+            features=answers.features,
             on_stderr=on_stderr,
             trace=trace,
         )
-        client = cls(launch, reconnect=reconnect)
+        client = cls(launch, answers, reconnect=reconnect)
         try:
             client.server = await launch.open(client._connection)
             yield client
@@ -145,41 +145,42 @@ class SidecarClient:
         """Have `listener` called with every event of every session, replayed ones included."""
         self._listeners.append(listener)
 
-    async def create_session(self, **params: Unpack[CreateSessionParams]) -> Session:
+    async def create_session(
+        self, *, tools: Sequence[AnyTool | HostTool] | None = None, **params: Unpack[CreateKeywords]
+    ) -> Session:
         """Create a session. The keys are those of `createSession`.
+
+        Args:
+            tools: Tools of this host that the session's agent has besides its own.
+            params: What else it is to be.
 
         Raises:
             RpcError: It was refused.
+            ValueError: The sidecar was not told at its start that this host has tools.
         """
-        return await self._open_session("createSession", {**params})
+        return await self._open_session("createSession", {**params}, tools)
 
-    async def resume_session(self, session_id: str, **params: Unpack[ResumeKeywords]) -> Session:
+    async def resume_session(
+        self, session_id: str, *, tools: Sequence[AnyTool | HostTool] | None = None, **params: Unpack[ResumeKeywords]
+    ) -> Session:
         """Open a stored session. Replayed events go to the listeners of `on_event`.
+
+        Args:
+            session_id: The session.
+            tools: The host's tools again, which are never stored; of a session that is open here they take the place
+                of those that it has.
+            params: What else is given.
 
         Raises:
             RpcError: There is no such session, or another process owns it.
+            ValueError: The sidecar was not told at its start that this host has tools.
         """
-        return await self._open_session("resumeSession", {**params, "sessionId": session_id})
-
-    async def list_sessions(self, **params: Unpack[ListSessionsParams]) -> ListSessionsResult:
-        """A page of the stored sessions, newest first."""
-        return await self.request("listSessions", {**params})
+        return await self._open_session("resumeSession", {**params, "sessionId": session_id}, tools)
 
     async def delete_session(self, session_id: str) -> None:
         """Remove a session and all that belongs to it; harmless if there is none."""
         await self.request("deleteSession", {"sessionId": session_id})
         self.session_closed(session_id)
-
-    async def export_session(self, session_id: str) -> JsonObject:
-        """The whole session as one document. A long one needs `maxMessageBytes` among the `options` of `start`."""
-        answer = await self.request("exportSession", {"sessionId": session_id})
-        return answer["document"]
-
-    async def import_session(self, document: JsonObject, session_id: str | None = None) -> SessionInfo:
-        """Make a session out of an exported document, under the id in it or another one."""
-        named = {} if session_id is None else {"newSessionId": session_id}
-        answer = await self.request("importSession", {"document": document, **named})
-        return answer["session"]
 
     def stream(self, run_input: RunInput, **params: Unpack[OneOffKeywords]) -> Run:
         """Start a one-off run, without a session; iterate over what this returns for the events.
@@ -200,34 +201,6 @@ class SidecarClient:
         """
         return await finish(self.stream(run_input, **params), on_event)
 
-    async def explain_run(
-        self, run_id: str, *, session_id: str | None = None, call: int | None = None
-    ) -> ExplainRunResult:
-        """What the model saw in each call of a run, or in one of them; without a session's id, of a one-off run.
-
-        Raises:
-            RpcError: There is no such run, or no such call.
-        """
-        named = {"sessionId": session_id, "call": call}
-        given = {key: value for key, value in named.items() if value is not None}
-        return await self.request("explainRun", {**given, "runId": run_id})
-
-    async def list_memories(self, **params: Unpack[ListMemoriesParams]) -> ListMemoriesResult:
-        """A page of what is remembered in a scope, newest first."""
-        return await self.request("listMemories", {**params})
-
-    async def search_memories(self, **params: Unpack[SearchMemoriesParams]) -> SearchMemoriesResult:
-        """What is remembered in a scope and fits a question, best first."""
-        return await self.request("searchMemories", {**params})
-
-    async def delete_memories(self, **params: Unpack[DeleteMemoriesParams]) -> int:
-        """Erase memories of a scope, by `memoryIds` or `all`; how many there were."""
-        return (await self.request("deleteMemories", {**params}))["deleted"]
-
-    async def get_state(self, **params: Unpack[StateKeywords]) -> GetStateResult:
-        """Look at the sidecar itself; a session has a `get_state` of its own."""
-        return await self.request("getState", {**params})
-
     def start_run(self, params: JsonObject) -> Run:
         """Send `run` with these params; a `runId` is minted where there is none, because events are matched by it.
 
@@ -243,6 +216,7 @@ class SidecarClient:
     def session_closed(self, session_id: str) -> None:
         """Called by a session that was closed: it is not to be resumed."""
         self._sessions.closed(session_id)
+        self._host.closed(session_id)
 
     def kill(self) -> None:
         """End the sidecar at once, by SIGKILL."""
@@ -274,10 +248,15 @@ class SidecarClient:
             process.kill()
         await process.wait()
 
-    async def _open_session(self, method: str, params: JsonObject) -> Session:
-        with self._sessions.opening(params) as opened:
+    async def _open_session(
+        self, method: str, params: JsonObject, tools: Sequence[AnyTool | HostTool] | None
+    ) -> Session:
+        if tools is not None:
+            params["tools"] = declarations(tools)
+        with self._host.serving(params.get("sessionId"), tools) as served, self._sessions.opening(params) as opened:
             answer = await self.request(method, params)
             opened(answer)
+            served(answer["session"]["sessionId"])
         return Session(self, answer)
 
     # ---- runs and their events ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ SidecarClientError
 from typing import Any, Final
 
 METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 REQUEST_CANCELLED: Final = -32800
 

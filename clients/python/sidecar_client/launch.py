@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .connection import Connection, NotificationHandler, Tracer
-from .handlers import RequestHandler, features_of
+from .handlers import RequestHandler
 from .process import clean_environment
 from .types import JsonObject
 
@@ -24,6 +24,9 @@ class Launch:
     options: JsonObject
     """Keys of `initializationOptions.sidecar`; they win over this client's own."""
     handlers: Mapping[str, RequestHandler]
+    """What answers the sidecar's requests, in each process that is started."""
+    features: JsonObject
+    """What the sidecar is told of them."""
     on_stderr: Callable[[str], None] | None
     trace: Tracer | None
 
@@ -44,7 +47,7 @@ class Launch:
         ours: JsonObject = {
             "protocolVersions": list(PROTOCOL_VERSIONS),
             "clientId": CLIENT_ID,
-            "features": features_of(self.handlers),
+            "features": self.features,
             **self.options,
         }
         answer = await connection.request(

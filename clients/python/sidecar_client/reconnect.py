@@ -38,7 +38,8 @@ class OpenSessions:
         session_id: str | None = params.get("sessionId")
         before = self._seen.get(session_id or "")
         replay: JsonObject = params.get("replayFrom") or {}
-        session = _Seen(replay.get("seq", 0), replay.get("epoch", ""), _supplied(params))
+        earlier: JsonObject = {} if before is None else before.supplied
+        session = _Seen(replay.get("seq", 0), replay.get("epoch", ""), {**earlier, **_supplied(params)})
         if session_id is not None:
             self._seen[session_id] = session
 
@@ -85,7 +86,8 @@ class OpenSessions:
 
 def _supplied(params: JsonObject) -> JsonObject:
     """The host's own parts, which a sidecar never restores by itself."""
-    given: JsonObject = {key: params[key] for key in ("tools", "mcpServers") if params.get(key)}
-    entries = cast("list[dict[str, Any]]", params.get("contextProviders") or [])
-    providers = [entry for entry in entries if entry.get("type") == "host"]
-    return {**given, "contextProviders": providers} if providers else given
+    given: JsonObject = {key: params[key] for key in ("tools", "mcpServers") if params.get(key) is not None}
+    if params.get("contextProviders") is None:
+        return given
+    entries = cast("list[dict[str, Any]]", params["contextProviders"])
+    return {**given, "contextProviders": [entry for entry in entries if entry.get("type") == "host"]}

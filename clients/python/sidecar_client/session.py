@@ -1,7 +1,8 @@
 """What a client does with one session: run, steer, cancel, look in, fork. The run itself is in `run`."""
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
+from .host_requests import late_result
 from .run import OnEvent, Run, finish
 from .types import (
     CancelRunResult,
@@ -13,6 +14,11 @@ from .types import (
     GetStateResult,
     HistoryKeywords,
     JsonObject,
+    ListApprovalRulesResult,
+    ListToolsResult,
+    PendingRequest,
+    ResolveKeywords,
+    ResolveRequestResult,
     RunInput,
     RunKeywords,
     RunResult,
@@ -45,6 +51,11 @@ class Session:
         """The session as it was when it was opened."""
         return self.opened["session"]
 
+    @property
+    def pending_requests(self) -> list[PendingRequest]:
+        """What waited for an answer when the session was resumed; `get_state` tells what does now."""
+        return self.opened.get("pendingRequests", [])
+
     def stream(self, run_input: RunInput, **params: Unpack[RunKeywords]) -> Run:
         """Start a run; iterate over what this returns for the events.
 
@@ -73,6 +84,31 @@ class Session:
         """Add input to a run under way; it joins the run's next model call."""
         params = {"sessionId": self.session_id, "expectedRunId": run_id, "input": run_input}
         return await self._client.request("steerRun", params)
+
+    async def answer(
+        self, pending: PendingRequest, answer: Any, **params: Unpack[ResolveKeywords]
+    ) -> ResolveRequestResult:
+        """Answer a request to the host late, or in another way than by its handler, with what that would have returned.
+
+        Args:
+            pending: The request, of `pending_requests`, a result's `pendingRequests` or `get_state`.
+            answer: `allow_once()`, `reject("…")`, `accept({…})`, what a tool returns, …
+            params: What the run that goes on is to be given.
+
+        Raises:
+            ValueError: An approval offers no such option.
+            TypeError: It is a tool's call, and this is no result of one.
+        """
+        result = late_result(pending, answer)
+        return await self._client.resolve_request(pending["requestId"], result, session_id=self.session_id, **params)
+
+    async def list_tools(self) -> ListToolsResult:
+        """The tools that the session's agent has, and whose each is."""
+        return await self._client.list_tools(self.session_id)
+
+    async def list_approval_rules(self) -> ListApprovalRulesResult:
+        """The standing rules of approval that count in this session."""
+        return await self._client.list_approval_rules(self.session_id)
 
     async def get_state(self, **params: Unpack[StateKeywords]) -> GetStateResult:
         """Look at the session; works during a run."""

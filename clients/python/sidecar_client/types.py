@@ -461,7 +461,7 @@ class BeforeRunResult(TypedDict):
 
 
 class CallToolParams(TypedDict):
-    """Carry out a tool of the host's."""
+    """Carry out a tool of the host's. `$/progress` with the `requestId` as its token tells how it gets on."""
 
     sessionId: str
     runId: str
