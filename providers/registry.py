@@ -59,6 +59,12 @@ REGISTRY: Final[dict[str, ProviderType]] = {
     "instructions": ProviderType(
         "instructions:InstructionsProvider", "Adds the project's AGENTS.md files to the instructions."
     ),
+    "mem0": ProviderType(
+        "mem0:Mem0Provider", "Remembers what Mem0's library makes of conversations, and brings back what fits."
+    ),
+    "redis_history": ProviderType(
+        "redis_history:RedisHistoryProvider", "Keeps a history on a Redis or Valkey server, and feeds it back."
+    ),
     "static_messages": ProviderType(
         "static_messages:StaticMessagesProvider", "Puts fixed messages before the model on every run."
     ),
@@ -78,9 +84,7 @@ NOT_YET: Final = frozenset(
         "editor_context",
         "environment",
         "file_access",
-        "mem0",
         "mode",
-        "redis_history",
         "shell",
         "skills",
         "todo",
