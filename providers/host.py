@@ -1,11 +1,13 @@
 """A provider that the host carries out: `host/beforeRun`, `host/afterRun`. What it answers is data like any other."""
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from protocol.base import JsonObject
 from protocol.host import BeforeRunResult, Replacement
 from protocol.messages import Message
+from protocol.tools import HostTool
 
 from .api.context import SessionContext
 from .api.errors import ProviderError
@@ -40,7 +42,7 @@ class HostProvider(ContextProvider):
         if instructions:
             context.extend_instructions(self, instructions)
         if added.messages:
-            context.extend_messages(self, map(_unsigned, added.messages))
+            context.extend_messages(self, map(_own, added.messages))
         if added.tools:
             context.extend_tools(self, self._tools(added))
         self._keep(state, added.state)
@@ -94,8 +96,10 @@ class HostProvider(ContextProvider):
 
     def _replace(self, context: SessionContext, wanted: Replacement) -> None:
         if wanted.messages is not None:
-            known = {message.message_id: message for message in context.get_messages()}
-            context.replace_messages(self, [_same(message, known) for message in wanted.messages])
+            there: dict[str | None, list[Message]] = {}
+            for message in context.get_messages():
+                there.setdefault(message.message_id, []).append(message)
+            context.replace_messages(self, [_there(message, there) or _own(message) for message in wanted.messages])
         if wanted.instructions is not None:
             context.replace_instructions(self, wanted.instructions)
         if wanted.tools is not None:
@@ -103,10 +107,7 @@ class HostProvider(ContextProvider):
             context.remove_tools(self, [one.tool.name for one in context.tools if one.tool.name not in kept])
 
     def _tools(self, added: BeforeRunResult) -> Sequence[FunctionTool]:
-        try:
-            return [host_tool(entry) for entry in added.tools or ()]
-        except ValueError as error:
-            raise ProviderError(str(error)) from error
+        return [_tool(entry) for entry in added.tools or ()]
 
     def _keep(self, state: State, replacement: JsonObject | None) -> None:
         if replacement is not None:
@@ -114,15 +115,24 @@ class HostProvider(ContextProvider):
             state.update(replacement)
 
 
-def _unsigned(message: Message) -> Message:
-    """Without the source that the host may have written: who adds it is known."""
-    return message.model_copy(update={"source": None})
+def _tool(entry: HostTool) -> FunctionTool:
+    try:
+        return host_tool(entry)
+    except ValueError as error:
+        raise ProviderError(f"its tool {entry.name!r}: {error}") from error
 
 
-def _same(message: Message, known: dict[str | None, Message]) -> Message:
+def _own(message: Message) -> Message:
+    """Without the source that the host may have written, as it is known who adds it; with an id to refer to it by."""
+    return message.model_copy(
+        update={"source": None, "message_id": message.message_id or f"msg_{secrets.token_hex(8)}"}
+    )
+
+
+def _there(message: Message, there: Mapping[str | None, Sequence[Message]]) -> Message | None:
     """The message that was there, with its source, where the host sends it back as it was."""
-    before = known.get(message.message_id) if message.message_id is not None else None
-    return before if before is not None and before.content == message.content else _unsigned(message)
+    said = (message.role, message.content)
+    return next((one for one in there.get(message.message_id, ()) if (one.role, one.content) == said), None)
 
 
 def _wire(messages: Sequence[Message]) -> list[JsonObject]:

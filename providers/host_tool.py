@@ -21,7 +21,8 @@ def host_tool(entry: HostTool) -> FunctionTool:
         raise ValueError(f"its schema refers to {missing[:200]!r}, which is not in it")
 
     async def call(arguments: JsonObject, context: FunctionInvocationContext) -> ToolResult:
-        asked = HostToolCall(context.call_id, entry.name, arguments, dict(context.kwargs), entry.timeout_ms)
+        kwargs = dict(context.kwargs)
+        asked = HostToolCall(context.call_id, entry.name, arguments, kwargs, entry.timeout_ms, context.progress)
         try:
             return await context.run.ask_host().call_tool(asked)
         except HostError as error:

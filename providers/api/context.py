@@ -222,13 +222,14 @@ class SessionContext:
         """
         stamp = source_of(source)
         kept = tuple(_attributed(message, stamp, ()) for message in messages)
+        same = set(map(id, kept))
         still = {message.message_id for message in kept if message.message_id is not None}
         sources = [name for name in self.context_messages if of is None or name in of]
         place = sources[0] if sources else _id_of(source)
         for name in sources:
             for message in self.context_messages[name]:
-                if message.message_id is None or message.message_id not in still:
-                    self.removed.append(Removal("message", str(message.message_id), stamp))
+                if id(message) not in same and message.message_id not in still:
+                    self.removed.append(Removal("message", message.message_id or name, stamp))
             self.context_messages[name] = ()
         self.context_messages[place] = kept
 

@@ -1,5 +1,6 @@
 """What code inside a run may ask of its host, and how the host may fail to answer. The port: it asks nothing itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -10,7 +11,7 @@ from .tool_result import ToolResult
 
 
 class HostError(ProviderError):
-    """The host could not do what it was asked for. The text is for people and models: it repeats nobody's words."""
+    """The host could not do what it was asked for. The text may hold what the host itself has said of that."""
 
 
 class HostUnavailable(HostError):
@@ -41,6 +42,8 @@ class HostToolCall:
     kwargs: JsonObject
     """The run's `functionInvocationKwargs`; stored nowhere."""
     timeout_ms: int | None = None
+    progress: Callable[[str], None] | None = None
+    """Takes what the host tells while it works."""
 
 
 class Host(Protocol):

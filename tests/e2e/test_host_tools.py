@@ -106,6 +106,30 @@ async def test_a_call_has_the_time_that_its_tool_says(start_host: Any, model: Fa
     assert session.events("request.resolved")[0]["data"]["by"] == "timeout"
 
 
+async def test_a_host_tells_how_its_tool_gets_on_and_what_it_gives_may_be_an_image(
+    start_host: Any, model: FakeModel
+) -> None:
+    session = await start(start_host, model)
+    wants(model, ("forecast", {"city": "Bern"}))
+    model.says(T("nice"), F())
+    run = session.start("weather?")
+    (asked,) = await session.host.until(lambda: session.host.asked("host/callTool"))
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+    token = asked["params"]["requestId"]
+    session.host.notify("$/progress", {"token": token, "value": {"kind": "report", "message": "looking out"}})
+    session.host.notify("$/progress", {"token": token, "value": 5})
+    session.host.notify("$/progress", {"token": "req_other", "value": "nobody's"})
+    session.host.reply(asked, {"content": [{"type": "text", "text": "sunny"}, image]})
+
+    await run.result()
+    assert [e["data"]["text"] for e in session.events("tool.delta")] == ["looking out"]
+    assert session.events("tool.completed")[0]["data"]["content"] == [{"type": "text", "text": "sunny"}, image]
+    session.host.notify("$/progress", {"token": token, "value": "too late"})
+    await session.host.request("getState")
+    assert len(session.events("tool.delta")) == 1
+
+
 async def test_a_cancelled_run_takes_its_calls_back_and_late_answers_are_ignored(
     start_host: Any, model: FakeModel
 ) -> None:
