@@ -42,7 +42,7 @@ class ChatHistoryMemoryConfig(ProviderConfig):
     min_score: Annotated[Number, Field(ge=0, le=1)] | None = None
     """Leave out what ranks lower."""
     recency_half_life_days: Annotated[Number, Field(gt=0)] | None = None
-    """What is this old counts half; default: age does not count."""
+    """Age takes a fifth of a score at most, half of that from what is this old; default: age does not count."""
     diversity: Annotated[Number, Field(ge=0, le=1)] = 0.1
     """How much less a memory counts that resembles a better one."""
     query_turns: Annotated[Whole, Field(ge=0, le=20)] = 0

@@ -15,6 +15,9 @@ from sidecar.stores.nearest import is_available
 
 T = TypeVar("T")
 
+CLOSE: Final = 0.5
+"""Share of common terms from which on one text may be another version of the other."""
+
 _ENGLISH: Final = ("no", "not", "never", "cannot", "without", "nor", "none", "cant", "dont", "wont", "isnt", "t")
 """The last one is what is left of `n't`."""
 _OTHERS: Final = ("nicht", "kein", "keine", "nie", "pas", "jamais", "sans", "sin", "nunca", "non", "senza", "nao")
@@ -65,6 +68,11 @@ class Likeness:
         if a.decisive != b.decisive or min(len(a.terms), len(b.terms)) < limits.shortest:
             return False
         return _overlap(a, b) >= limits.overlap or self._cosine(one, other, 0.0) >= limits.cosine
+
+    def is_close(self, one: int, other: int) -> bool:
+        """Whether two records may be versions of one thing, though a number, a name or a negation is another."""
+        a, b = self._said[one], self._said[other]
+        return a.role == b.role and _overlap(a, b) >= CLOSE
 
     def of(self, one: int, other: int) -> float:
         """From 0, nothing in common, to 1."""

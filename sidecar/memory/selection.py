@@ -1,7 +1,7 @@
-"""From scored records to hits: what says the same is one hit, replies leave room, likeness may cost. Pure."""
+"""From scored records to hits: the same is one hit, the newer version comes first, replies leave room. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.stores.memory_rows import MemoryRow
@@ -53,6 +53,10 @@ def replies_allowed(limit: int) -> int:
 def select(groups: Sequence[Group], limit: int, diversity: float, likeness: Likeness) -> list[Group]:
     """The best groups, best first.
 
+    Where several are versions of one thing ("I live in Oslo", "Now I live in Lisbon"), the newest of them has the best
+    one's place. So a fact that has changed is found as it is now, and nothing old is worse off for what was said later
+    of other things. What a model said of many things has one form, and stays where it is.
+
     Args:
         groups: Best first.
         limit: The most that are wanted.
@@ -67,7 +71,7 @@ def select(groups: Sequence[Group], limit: int, diversity: float, likeness: Like
         best = _best([*left, *(replies_left if room else ())], chosen, diversity, likeness)
         (replies_left if best.is_reply else left).remove(best)
         replies -= best.is_reply
-        chosen.append(best)
+        chosen.append(best if best.is_reply else _newest_version(best, left, likeness))
     return sorted(chosen, key=lambda group: -group.score)
 
 
@@ -79,6 +83,16 @@ def _best(groups: Sequence[Group], chosen: Sequence[Group], diversity: float, li
         return (1 - diversity) * group.score - diversity * nearest
 
     return max(groups, key=worth)
+
+
+def _newest_version(best: Group, left: list[Group], likeness: Likeness) -> Group:
+    """The newest version of the best group, in its place; the best one then waits in the newer one's."""
+    versions = [group for group in left if likeness.is_close(best.row.ref, group.row.ref)]
+    newest = max((best, *versions), key=lambda group: instant(group.row.write.created_at))
+    if newest is best:
+        return best
+    left[left.index(newest)] = replace(best, score=newest.score)
+    return replace(newest, score=best.score)
 
 
 def _newest(rows: Iterable[MemoryRow]) -> MemoryRow:

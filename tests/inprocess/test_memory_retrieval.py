@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from providers.api.memory import MemoryHit, MemoryQuery, MemoryRecord, MemoryUnavailable, Scope, ScopeRefused
-from sidecar.memory.fusion import Weights
+from sidecar.memory.fusion import MOST_AGE, Weights
 from sidecar.memory.records import record_of, write_of
 from sidecar.memory.retrieval import StoredMemory
 from sidecar.stores.base import SessionStore
@@ -156,10 +156,40 @@ async def test_the_newer_wins_where_age_counts(store: SessionStore, memory: Stor
     await remember(store, write_of(old), write_of(new))
     by_age = await memory.search(query("where we live", recency_half_life_days=30))
     assert [hit.record.memory_id for hit in by_age] == ["new", "old"]
-    assert by_age[1].score < 0.001
+    assert by_age[1].score == pytest.approx(1 - MOST_AGE, abs=0.001)
     assert [hit.record.memory_id for hit in await memory.search(query("where we live"))] == ["old", "new"]
-    kept = await memory.search(query("where we live", recency_half_life_days=30, min_score=0.1))
+    kept = await memory.search(query("where we live", recency_half_life_days=30, min_score=0.85))
     assert [hit.record.memory_id for hit in kept] == ["new"]
+
+
+async def test_of_versions_of_one_thing_the_newest_is_first_and_has_the_best_ones_score(
+    store: SessionStore, memory: StoredMemory
+) -> None:
+    await remember(
+        store,
+        said("first", "My home is in Ghent", second=0, role="user"),
+        said("last", "My home is now in Bruges, far from Ghent", second=9, role="user"),
+        said("middle", "My home is now in Ostend", second=5, role="user"),
+        said("other", "A home without books is no home for anybody", second=12, role="user"),
+    )
+    hits = await memory.search(query("Is my home in Ghent", limit=4))
+    assert [hit.record.memory_id for hit in hits] == ["last", "middle", "first", "other"]
+    assert hits[0].score == pytest.approx(1)
+    (best,) = await memory.search(query("Is my home in Ghent", limit=1))
+    assert best.record.memory_id == "last"
+
+
+async def test_what_was_said_later_of_something_else_or_by_somebody_else_is_no_newer_version(
+    store: SessionStore, memory: StoredMemory
+) -> None:
+    await remember(
+        store,
+        said("fact", "The name of my dog is Rex", second=0, role="user"),
+        said("reply", "So the name of your dog is Rex then", second=3, role="assistant"),
+        said("aside", "What is the best food for a dog, and how much of it", second=5, role="user"),
+    )
+    hits = await memory.search(query("name of my dog", limit=3))
+    assert [hit.record.memory_id for hit in hits] == ["fact", "reply", "aside"]
 
 
 async def test_diversity_prefers_what_is_new_among_the_hits(store: SessionStore, memory: StoredMemory) -> None:

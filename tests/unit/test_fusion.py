@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.memory.fusion import RANK_CONSTANT, Ranking, aged, fuse, trusted
+from sidecar.memory.fusion import MOST_AGE, RANK_CONSTANT, Ranking, aged, fuse, trusted
 
 DAY = 86_400_000_000
 rankings = st.lists(
@@ -44,9 +44,15 @@ def test_scores_lie_between_nothing_and_one_and_a_better_place_never_harms(found
     assert order(alone) == list(found[0].refs)
 
 
-def test_age_halves_a_score_with_every_half_life() -> None:
-    scores = aged({1: 0.8, 2: 0.8, 3: 0.8, 4: 0.8}, {1: 0, 2: 10 * DAY, 3: 20 * DAY, 4: 99 * DAY}, 20 * DAY, 10)
-    assert scores == pytest.approx({1: 0.2, 2: 0.4, 3: 0.8, 4: 0.8})
+def test_what_age_leaves_of_its_part_halves_with_every_half_life() -> None:
+    scores = aged(dict.fromkeys(range(1, 5), 1.0), {1: 0, 2: 10 * DAY, 3: 20 * DAY, 4: 99 * DAY}, 20 * DAY, 10)
+    assert scores == pytest.approx({1: 1 - MOST_AGE * 3 / 4, 2: 1 - MOST_AGE / 2, 3: 1.0, 4: 1.0})
+
+
+@given(st.integers(0, 100_000), st.floats(0.1, 1_000))
+def test_no_age_buries_what_is_clearly_better(days: int, half_life: float) -> None:
+    scores = aged({1: 1.0, 2: 0.5}, {1: 0, 2: days * DAY}, days * DAY, half_life)
+    assert order(scores) == [1, 2]
 
 
 @pytest.mark.parametrize("half_life", [None, 0])
@@ -58,7 +64,13 @@ def test_a_place_that_few_of_the_question_s_words_have_brought_about_counts_litt
     by_meaning = Ranking([2, 1])
     assert order(fuse([Ranking([1, 2], worth=trusted({1: 0.05, 2: 0.04})), by_meaning])) == [2, 1]
     assert order(fuse([Ranking([1, 3], worth=trusted({1: 0.9, 3: 0.1})), by_meaning])) == [1, 2, 3]
-    assert trusted({1: 0.5, 2: 1.0}) == {1: 1.0, 2: 1.0}
+    assert trusted({1: 0.5, 2: 1.0, 3: 0.25, 4: 0.0}) == {1: 1.0, 2: 1.0, 3: 0.0, 4: 0.0}
+
+
+def test_what_is_found_by_too_few_words_alone_is_still_found_last() -> None:
+    worthless = Ranking([1], worth=trusted({1: 0.1}))
+    assert fuse([worthless, Ranking([2])]) == {1: 0.0, 2: 1.0}
+    assert fuse([worthless]) == {1: 0.0}
 
 
 @given(rankings)
