@@ -1,6 +1,7 @@
 """The loop of a run: call the model, run the tools that it asks for, until it answers. Knows no providers."""
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -73,6 +74,7 @@ class ModelLoop:
         sink: RunSink,
         parked: ParkedAnswer | None = None,
         joining: Sequence[Message] = (),
+        open_ids: Collection[str] = (),
     ) -> None:
         """Nothing is called yet.
 
@@ -89,6 +91,7 @@ class ModelLoop:
             sink: Takes the events.
             parked: Calls that an earlier run ended with, to begin with.
             joining: Input that comes after those; it is stored already.
+            open_ids: Ids of calls that the conversation has open: a model may use an id again.
         """
         self._plan = plan
         self._run_id = run_id
@@ -102,6 +105,7 @@ class ModelLoop:
         self._sink = sink
         self._parked = parked
         self._joining = joining
+        self._open_ids = frozenset(open_ids)
 
     async def run(self) -> None:
         """Loop until there is an answer.
@@ -185,8 +189,8 @@ class ModelLoop:
         keep_calls = keep_calls and options.tool_choice != "none"
         request = self._template_with(options, await self._conversation.messages())
         answered = await self._caller.call(request)
-        if not keep_calls and answered.calls:
-            answered = Answered(answered.message_id, answered.blocks, (), answered.finish, answered.replaced_by)
+        calls = self._told_apart(answered.calls) if keep_calls else ()
+        answered = replace(answered, calls=calls)
         self._progress.stop_reason = _STOP_REASONS[answered.finish.reason]
         content = (*answered.blocks, *answered.calls)
         message = await self._complete(
@@ -196,6 +200,19 @@ class ModelLoop:
             self._progress.conversation_id = answered.finish.conversation_id
         await self._conversation.answered(message, answered.finish.conversation_id)
         return answered
+
+    def _told_apart(self, calls: tuple[FunctionCallBlock, ...]) -> tuple[FunctionCallBlock, ...]:
+        """The calls, under other ids where the conversation has open calls of theirs: a result belongs to one call."""
+        if not self._open_ids.intersection(call.call_id for call in calls):
+            return calls
+        taken = {*self._open_ids, *(call.call_id for call in calls)}
+        apart: list[FunctionCallBlock] = []
+        for call in calls:
+            fresh = call.call_id
+            while call.call_id in self._open_ids and fresh in taken:
+                fresh = f"{call.call_id}-{secrets.token_hex(4)}"
+            apart.append(call if fresh == call.call_id else call.model_copy(update={"call_id": fresh}))
+        return tuple(apart)
 
     def _template_with(self, options: RunOptions, messages: Sequence[Message]) -> ChatRequest:
         template = self._template

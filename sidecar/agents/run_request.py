@@ -65,6 +65,8 @@ class RunRequest:
     """What that run has said."""
     joining: tuple[Message, ...] = ()
     """Input of this run's own that comes after those calls."""
+    open_call_ids: frozenset[str] = frozenset()
+    """Of calls that the conversation has open."""
     shares_state: bool = False
     """Others write the session's state at the same time: it is another run's."""
     meter: Meter = field(default_factory=Meter)

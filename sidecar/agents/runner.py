@@ -316,6 +316,7 @@ class Execution:
             self._sink,
             request.parked,
             request.joining,
+            request.open_call_ids,
         )
 
     def _offered(self, client: ChatClient) -> list[OfferedTool]:

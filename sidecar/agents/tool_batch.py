@@ -180,13 +180,14 @@ class ToolBatches:
         """Store that these calls begin, what was denied beside them, and that nothing waits for a decision any more."""
         reached("tool.intent.before")
         begun = [started(one, one.call.block.arguments) for one in due]
+        self._progress.parked_taken = True  # a cancel in the commit does not undo it
         stored = await self._sink.commit(*_with_notes([*_told(denied), *begun], closing))
         reached("tool.intent.after")
         if not stored:
             for call in denied:
                 call.told = False
         if stored:
-            self._progress.acted = self._progress.parked_taken = True
+            self._progress.acted = True
             self._progress.batch.update((call.block.call_id, call.result_block) for call in denied)
             self._progress.batch.update((one.call.block.call_id, None) for one in due)
         return stored

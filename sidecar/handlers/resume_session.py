@@ -7,6 +7,7 @@ from sidecar.errors import CapabilityRequired, CursorExpired
 from sidecar.sessions.manager import Opened
 from sidecar.sessions.open_session import OpenSession
 
+from .going_on import GoingOnRun, promised_id
 from .services import Call, Reply, Services
 
 
@@ -34,6 +35,9 @@ async def resume_session(params: ResumeSessionParams, call: Call, services: Serv
             session.log.attached(await session.log.replay(start, through, services.pages.bytes))
         finally:
             session.log.lock.release()
+        call.leave_lane()
+        while (held := session.approvals.promised()) is not None and held.parked is not None:
+            await GoingOnRun(session, held, held.parked, await promised_id(session, held.parked), services).run()
 
     return Reply(result, replay)
 

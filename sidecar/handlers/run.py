@@ -1,8 +1,10 @@
 """`run`: an agent works on some input; the answer comes after the last event of the run, or when it is accepted."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from protocol.agents import RunOptions
+from protocol.messages import Message
 from protocol.runs import RunAccepted, RunParams, RunResult
 from sidecar.agents.part_lookup import middleware_of
 from sidecar.agents.structured import response_schema
@@ -14,7 +16,7 @@ from sidecar.sessions.turn_request import TurnRequest
 
 from .payload import payload_hash
 from .run_context import context_messages
-from .run_decisions import told_decisions
+from .run_decisions import told_decisions, without_decisions
 from .run_input import input_messages, new_messages
 from .run_retries import attach
 from .services import Call, Services
@@ -66,9 +68,11 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
         known = await attach(session, params, request.payload_hash, call)
         if known is not None:
             return known
-    request = await _with_decisions(session, request, params.when_busy)
+    given, kept = request.input_messages, without_decisions(request.input_messages)
+    request = replace(request, input_messages=kept, only_decides=not kept and bool(given))
     request = await _without_known_input(session, request)
     request = replace(request, middleware=await middleware_of(session.workspace, params.middleware or ()))
+    await _decide(session, given, params.when_busy)
     return await _admission(session, params, request, call, services).run(params.when_busy)
 
 
@@ -91,17 +95,15 @@ async def _run_one_off(
     return await _admission(session, params, request, call, services).run("reject")
 
 
-async def _with_decisions(session: OpenSession, request: TurnRequest, when_busy: str) -> TurnRequest:
-    """Take the approvals out of the input, and store them: the run goes on with the calls that they are about."""
-    kept, decisions = told_decisions(session.approvals, request.input_messages)
+async def _decide(session: OpenSession, given: Sequence[Message], when_busy: str) -> None:
+    """Store the approvals of the input: the run goes on with the calls that they are about."""
+    decisions = told_decisions(session.approvals, given)
     if not decisions:
-        return request
+        return
     holder = session.slot.holder
     if holder is not None and when_busy != "queue":
         raise SessionBusy(session.session_id, holder.run_id, len(session.slot.waiting), ("queue",))
-    for held, request_id, answer in decisions:
-        await decide(session, held, request_id, answer)
-    return replace(request, input_messages=kept, only_decides=not kept)
+    await decide(session, decisions)
 
 
 async def _without_known_input(session: OpenSession, request: TurnRequest) -> TurnRequest:
@@ -109,7 +111,7 @@ async def _without_known_input(session: OpenSession, request: TurnRequest) -> Tu
     given = request.input_messages
     may_be_known = any(message.message_id is not None or message.role != "user" for message in given)
     known = await session.transcript.load(session.session_id) if may_be_known else ()
-    return replace(request, input_messages=new_messages(given, known))
+    return replace(request, input_messages=new_messages(given, known, session.approvals.holding))
 
 
 def _admission(

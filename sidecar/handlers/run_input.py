@@ -1,9 +1,17 @@
 """A run's input: from what a host sends to new messages of the conversation."""
 
 import binascii
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from protocol.messages import Block, FunctionResultBlock, MediaBlock, Message, ResourceBlock, text_message
+from protocol.messages import (
+    Block,
+    FunctionCallBlock,
+    FunctionResultBlock,
+    MediaBlock,
+    Message,
+    ResourceBlock,
+    text_message,
+)
 from protocol.runs import RunInput
 from sidecar.agents.pairing import open_calls
 from sidecar.errors import InvalidParams
@@ -24,16 +32,23 @@ def input_messages(given: RunInput) -> tuple[Message, ...]:
     if isinstance(given[0], Message):
         return tuple(message for message in given if isinstance(message, Message))
     blocks = tuple(block for block in given if not isinstance(block, Message))
-    _check_blocks(blocks, "input")
+    _check_blocks(blocks, "input", _NEVER_INPUT - {"approvalResponse"})  # `run` takes those out before all is checked
     return (Message(role="user", content=blocks),)
 
 
-def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> tuple[Message, ...]:
+def new_messages(
+    messages: Sequence[Message], transcript: Sequence[Message], held: Collection[str] = ()
+) -> tuple[Message, ...]:
     """The messages that the conversation does not have yet.
 
     A message whose id is in the transcript is skipped. A tool message answers calls that the transcript has open: those
     of tools that the host carries out itself. A list without ids whose head is the whole transcript (same
     roles and content, an assistant message among them) is a replay: only its tail is new.
+
+    Args:
+        messages: What a host sends.
+        transcript: What the session has.
+        held: Ids of messages whose calls wait for consent: a decision answers those, no result does.
 
     Raises:
         InvalidParams: what is left holds a message or a block that only the sidecar makes: a host cannot put words
@@ -42,7 +57,7 @@ def new_messages(messages: Sequence[Message], transcript: Sequence[Message]) -> 
     start = _replayed(messages, transcript)
     known = {message.message_id for message in transcript}
     seen: set[str] = set()
-    asked = open_calls(transcript) if any(message.role == "tool" for message in messages[start:]) else set[str]()
+    asked = _unanswered(transcript, held) if any(message.role == "tool" for message in messages[start:]) else set[str]()
     found: list[Message] = []
     for index, message in enumerate(messages[start:], start):
         if message.message_id is not None:
@@ -67,6 +82,14 @@ def _replayed(messages: Sequence[Message], transcript: Sequence[Message]) -> int
     return len(transcript) if same else 0
 
 
+def _unanswered(transcript: Sequence[Message], held: Collection[str]) -> set[str]:
+    """The calls that a host may answer itself."""
+    waiting = [message for message in transcript if message.message_id in held]
+    return open_calls(transcript) - {
+        block.call_id for message in waiting for block in message.content if isinstance(block, FunctionCallBlock)
+    }
+
+
 def _check(message: Message, index: int, asked: set[str]) -> None:
     """`asked`: ids of open calls; those that the message answers are taken out."""
     path = f"input.{index}"
@@ -85,9 +108,9 @@ def _answers(block: Block, asked: set[str]) -> bool:
     return True
 
 
-def _check_blocks(blocks: Sequence[Block], path: str) -> None:
+def _check_blocks(blocks: Sequence[Block], path: str, refused: Collection[str] = _NEVER_INPUT) -> None:
     for place, block in enumerate(blocks):
-        if block.type in _NEVER_INPUT:
+        if block.type in refused:
             fault = {"path": f"{path}.{place}", "message": f"no recorded call or request for {block.type!r}"}
             raise InvalidParams("run.input holds a call, a result or an approval that nothing asked for", [fault])
         if isinstance(block, MediaBlock) and not _is_base64(block.data):

@@ -35,7 +35,10 @@ async def attach(session: OpenSession, params: RunParams, payload: str, call: Ca
             return await _attend(live, session, params, call)
         call.leave_lane()
         ended = await _ended(session, run_id)
-        return await stored_result(session.store, session.session_id, ended.run_id if ended else run_id)
+        ended_id = ended.run_id if ended else run_id
+        result = await stored_result(session.store, session.session_id, ended_id)
+        pending = session.approvals.pending(ended_id)
+        return result.model_copy(update={"pending_requests": tuple(pending)}) if pending else result
     except StoreError as error:
         raise storage_error(error, session.session_id) from error
 

@@ -14,5 +14,5 @@ async def steer_run(params: SteerRunParams, call: Call, services: Services) -> S
     if turn is None or turn.run_id != params.expected_run_id:
         raise RunNotFound(params.expected_run_id, params.session_id)
     stored = await session.transcript.load(session.session_id)
-    messages = new_messages(input_messages(params.input), stored)
+    messages = new_messages(input_messages(params.input), stored, session.approvals.holding)
     return SteerRunResult(run_id=turn.run_id, accepted=await turn.steer(messages))

@@ -10,6 +10,7 @@ from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
 from protocol.methods import CANCEL_RUN
 from protocol.runs import RunParams
+from providers.api.clean_text import clean_text
 from sidecar.config.limits import Limits
 from sidecar.crash_points import reached
 from sidecar.errors import (
@@ -49,6 +50,7 @@ from .reverse import ReverseRequests
 from .trace import Trace
 from .validation import as_object, clean_nul, validate
 
+PROGRESS: Final = "$/progress"
 PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
 
 _OTHER_WAYS: Final = {
@@ -356,11 +358,22 @@ class Server:
             LOGGER.info("a notification before initialize was ignored")
         elif message.method == "workspace/didChangeConfiguration":
             self._lifecycle.configuration_changed()
-        elif message.method == PROGRESS_CANCEL and self._cancelled_progress(message.params, self._services):
+        elif (message.method == PROGRESS and self._progressed(message.params, self._services)) or (
+            message.method == PROGRESS_CANCEL and self._cancelled_progress(message.params, self._services)
+        ):
             return
         elif self._language_server.handles(message.method):
             self._language_server.notify(message.method, message.params)
         # Whatever else it is: a notification is never answered.
+
+    def _progressed(self, params: Json, services: Services) -> bool:
+        """Pass on how a request to the client gets on: `token` is its `requestId`; whether it can be one's."""
+        token, value = _member(params, "token"), _member(params, "value")
+        text = value if isinstance(value, str) else _member(value, "message")
+        if not (isinstance(token, str) and isinstance(text, str)):
+            return False
+        services.sessions.tell_progress(token, clean_text(text))
+        return True
 
     def _cancelled_progress(self, params: Json, services: Services) -> bool:
         """Stop the run with that work-done token; whether it is a run's."""

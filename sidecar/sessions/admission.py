@@ -9,6 +9,7 @@ from protocol.errors import WireError
 from protocol.messages import Usage
 from protocol.runs import RunAccepted, RunResult
 from protocol.sessions import WireWarning
+from sidecar.agents.pairing import open_calls
 from sidecar.agents.sink import Draft
 from sidecar.errors import Overloaded, SessionBusy, SidecarError
 from sidecar.stores.base import StoreError, Unknown
@@ -119,6 +120,7 @@ class Admission:
                 setup.outlet,
                 keep_event_runs=setup.keep_event_runs,
                 going_on=await self._going_on(),
+                open_call_ids=await self._open_call_ids(),
             )
         except BaseException:
             self._session.slot.leave(self._ticket)
@@ -132,6 +134,13 @@ class Admission:
             return None
         held.taken_by = self._ticket.run_id
         return going_on(held, await session.transcript.load(session.session_id))
+
+    async def _open_call_ids(self) -> frozenset[str]:
+        """Of calls that wait for consent: nobody else's may be taken for them."""
+        session = self._session
+        if not session.approvals:
+            return frozenset()
+        return frozenset(open_calls(await session.transcript.load(session.session_id)))
 
     async def _take_turn(self, turn: Turn) -> RunResult:
         self._ticket.begun = True

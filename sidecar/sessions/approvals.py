@@ -4,7 +4,7 @@ A question is stored before it is asked, and its decision before anything follow
 unit that stores what comes of its call: so a call runs at most once, whoever dies in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -30,6 +30,8 @@ class Parked(WireModel):
     message_id: str
     """The answer whose calls are held."""
     run_id: str
+    next_run_id: str
+    """The id of the run that goes on, so that a client that was told of it can rely on it."""
     input_ids: tuple[str, ...]
     output_ids: tuple[str, ...]
     options: RunOptions
@@ -88,15 +90,15 @@ class Held:
     """By request id."""
     taken_by: str | None = None
     """The run that asks, or that goes on with the calls; another one leaves them alone."""
+    is_promised: bool = False
+    """It was decided in a process that died: a client may have been told of the run that goes on."""
+    storing: int = 0
+    """Decisions that are on their way into the store."""
 
     @property
     def is_decided(self) -> bool:
-        """Whether nothing is open any more."""
-        return all(question.decision is not None for question in self.questions.values())
-
-    def is_decided_of(self, request_id: str) -> bool:
-        """Whether one of them is."""
-        return self.questions[request_id].decision is not None
+        """Whether nothing is open any more, and all of that is stored."""
+        return not self.storing and all(question.decision is not None for question in self.questions.values())
 
     def decisions(self) -> Mapping[str, Decision]:
         """What was decided, by call."""
@@ -135,14 +137,21 @@ class SessionApprovals:
     def __init__(self) -> None:
         self._held: list[Held] = []
 
-    def restore(self, session_id: str, requests: Mapping[str, bytes]) -> None:
+    def restore(self, session_id: str, requests: Mapping[str, bytes], cut: Collection[str]) -> None:
         """Take in what is stored.
+
+        Args:
+            session_id: The session.
+            requests: Its stored requests.
+            cut: Runs that were asking when their process died: nobody was told of a run that goes on.
 
         Raises:
             Damaged: a record does not read back.
         """
         for question in read_questions(session_id, requests):
             self._add(question)
+        for held in self._held:
+            held.is_promised = held.is_decided and held.parked is not None and held.parked.run_id not in cut
 
     def hold(self, questions: Sequence[Question], run_id: str) -> Held:
         """Questions of one answer are about to be asked by a run."""
@@ -174,20 +183,33 @@ class SessionApprovals:
 
     def pending(self, run_id: str | None = None) -> list[PendingRequest]:
         """The open questions, of one run or of all."""
-        return [
+        found = [
             one.pending
             for held in self._held
             for one in held.questions.values()
             if one.decision is None and run_id in (None, one.pending.run_id)
         ]
+        return sorted(found, key=lambda one: one.opened_at)
 
     def __bool__(self) -> bool:
         """Whether something is held."""
         return bool(self._held)
 
+    @property
+    def holding(self) -> frozenset[str]:
+        """Ids of the answers whose calls wait."""
+        return frozenset(held.parked.message_id for held in self._held if held.parked is not None)
+
     def find(self, request_id: str) -> tuple[Held, Question] | None:
         """A question, and what it is a part of."""
         return next(((held, held.questions[request_id]) for held in self._held if request_id in held.questions), None)
+
+    def promised(self) -> Held | None:
+        """Decided calls whose run a client may have been told of, and that nobody goes on with; each once."""
+        found = next((held for held in self._held if held.is_promised and held.taken_by is None), None)
+        if found is not None:
+            found.is_promised = False
+        return found
 
     def ready(self) -> Held | None:
         """Decided calls that no run goes on with yet."""

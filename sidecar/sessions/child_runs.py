@@ -285,6 +285,7 @@ class ChildRun:
         hooks.add_done_callback(_retrieve)
         await asyncio.wait({hooks}, timeout=limit_s)
         hooks.cancel()
+        await asyncio.wait({hooks}, timeout=limit_s / 4)  # what it has asked the host is told to be over
 
     async def _end(self, end: End, why: Exception | None = None) -> None:
         """Store and tell the end, once. What this run has delegated ends first."""

@@ -1,6 +1,8 @@
-"""Stores a decision about a call whose run has ended with the question. It goes on with nothing."""
+"""Stores decisions about calls whose run has ended with the questions. It goes on with nothing."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from protocol.base import JsonObject
 from sidecar.agents.sink import Draft
@@ -14,25 +16,41 @@ from .rule_keeping import rule_of
 from .storage_errors import storage_error
 
 
-async def decide(session: OpenSession, held: Held, request_id: str, answer: Answer) -> None:
-    """Store what a person has decided, once, and the rule that it makes.
+class Deciding(NamedTuple):
+    """One decision."""
+
+    held: Held
+    request_id: str
+    answer: Answer
+
+
+async def decide(session: OpenSession, decisions: Sequence[Deciding]) -> None:
+    """Store what a person has decided, once and together, and the rules that it makes.
 
     Raises:
         SidecarError: it could not be stored: nothing is decided.
     """
-    before = held.questions[request_id]
-    question = held.questions[request_id] = before.decided(answer)  # at once: a second answer finds it
-    data: JsonObject = {"requestId": request_id, "outcome": answer.outcome, "by": "client"}
+    before = [(held, request_id, held.questions[request_id]) for held, request_id, _ in decisions]
+    drafts: list[Draft] = []
+    for held, request_id, answer in decisions:
+        question = held.questions[request_id] = held.questions[request_id].decided(answer)  # a second answer finds it
+        held.storing += 1
+        data: JsonObject = {"requestId": request_id, "outcome": answer.outcome, "by": "client"}
+        drafts.append(Draft("request.resolved", data, requests=(question.note(),)))
     reached("approval.decide.before")
     try:
-        await asyncio.shield(
-            session.log.append([Draft("request.resolved", data, requests=(question.note(),))], keep=False)
-        )
+        await asyncio.shield(session.log.append(drafts, keep=False))
     except StoreError as error:
-        held.questions[request_id] = before
+        for held, request_id, question in before:
+            held.questions[request_id] = question
         raise storage_error(error, session.session_id) from error
-    session.requests.close(request_id)
+    finally:
+        for held, _, _ in decisions:
+            held.storing -= 1
+    for _, request_id, _ in decisions:
+        session.requests.close(request_id)
     reached("approval.decide.after")
-    rule = rule_of(question, answer, session.record, session.plan.name)
-    if rule is not None:
-        await session.keep_rule(rule)
+    for held, request_id, answer in decisions:
+        rule = rule_of(held.questions[request_id], answer, session.record, session.plan.name)
+        if rule is not None:
+            await session.keep_rule(rule)

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
@@ -25,7 +25,12 @@ class OpenRequest:
 
     pending: PendingRequest
     answer: "asyncio.Future[JsonObject]"
-    """What `resolveRequest` brought: `result` or `error`."""
+    """What `resolveRequest` brought: `result` or `error`; cancelled: it would come too late."""
+    is_answered: bool = False
+    """That is what counts."""
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    progress: Callable[[str], None] | None = None
+    """Takes what the host tells while it works."""
 
 
 class HostRequests:
@@ -39,26 +44,35 @@ class HostRequests:
         """What waits, the oldest first."""
         return [request.pending for request in self._open.values()]
 
-    def open(self, pending: PendingRequest) -> OpenRequest:
+    def open(self, pending: PendingRequest, progress: Callable[[str], None] | None = None) -> OpenRequest:
         """A request is about to be asked."""
-        request = OpenRequest(pending, asyncio.get_running_loop().create_future())
+        request = OpenRequest(pending, asyncio.get_running_loop().create_future(), progress=progress)
         self._open[pending.request_id] = request
         return request
 
-    def resolve(self, request_id: str, answer: JsonObject) -> Resolved:
-        """Answer a request in place of the client's own answer.
+    async def resolve(self, request_id: str, answer: JsonObject) -> Resolved:
+        """Answer a request in place of the client's own answer, and wait until that is stored.
 
         Args:
             request_id: Which.
             answer: An object with `result` or `error`.
         """
         request = self._open.get(request_id)
+        if request is not None and not request.answer.done():
+            request.answer.set_result(answer)
+            await request.closed.wait()
+            if request.is_answered:
+                return "resolved"
+        return "alreadyResolved" if self.knows(request_id) else "unknown"
+
+    def tell(self, request_id: str, text: str) -> bool:
+        """The host tells how a request gets on; whether it is open."""
+        request = self._open.get(request_id)
         if request is None:
-            return "alreadyResolved" if request_id in self._resolved else "unknown"
-        if request.answer.done():
-            return "alreadyResolved"
-        request.answer.set_result(answer)
-        return "resolved"
+            return False
+        if request.progress is not None:
+            request.progress(text)
+        return True
 
     def knows(self, request_id: str) -> bool:
         """Whether it is open, or was."""
@@ -66,7 +80,9 @@ class HostRequests:
 
     def close(self, request_id: str, *, forget: bool = False) -> None:
         """It is not waited for any longer; `forget`: it is not resolved by that."""
-        self._open.pop(request_id, None)
+        request = self._open.pop(request_id, None)
+        if request is not None:
+            request.closed.set()
         if forget:
             return
         self._resolved[request_id] = None
@@ -103,8 +119,10 @@ async def first_answer(request: OpenRequest, asked: "asyncio.Task[Json]") -> Jso
         if not request.answer.done():
             return asked.result()
     finally:
+        request.answer.cancel()
         asked.cancel()
         asked.add_done_callback(_retrieve)
+    request.is_answered = True
     answer = request.answer.result()
     if answer.get("error") is not None:
         error = answer["error"]

@@ -68,6 +68,10 @@ class SessionManager:
         """The session, if it is open here."""
         return self._open.get(session_id)
 
+    def tell_progress(self, request_id: str, text: str) -> None:
+        """The host tells how something gets on that it was asked for; of what is not open, nobody hears."""
+        any(session.requests.tell(request_id, text) for session in self._open.values())
+
     async def get_open(self, session_id: str) -> OpenSession:
         """The session, open here.
 

@@ -147,13 +147,13 @@ class OpenSession:
     def pending_requests(self) -> Sequence[PendingRequest]:
         """What its host was asked and has not answered, the oldest first."""
         others = (one for one in self.requests.pending() if one.kind != "approval")
-        return [*self.approvals.pending(), *others]
+        return sorted([*self.approvals.pending(), *others], key=lambda one: one.opened_at)
 
     def drop_questions(self, run_id: str, by: Literal["cancel", "disconnect"]) -> Dropped:
         """A run has ended otherwise than with its questions open: what tells of that, and drops their records."""
         dropped = self.approvals.end_of(run_id, by)
-        for note in dropped.closing:
-            self.requests.close(note.request_id)
+        for draft in dropped.drafts:  # one whose decision is being stored is closed by that
+            self.requests.close(draft.data["requestId"])
         return dropped
 
     def lasting_rules(self, agent: str) -> list[StandingRule]:

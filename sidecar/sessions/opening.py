@@ -169,7 +169,8 @@ class Opener:
             session = self.open(self.settle(prepared, snapshot.state), lease, snapshot.state)
             admit(session)
             recovered = await repair(store, session.log, snapshot)
-            session.approvals.restore(lease.session, parkable(lease.session, snapshot.requests))
+            cut = {run.run_id for run in snapshot.unfinished_runs}
+            session.approvals.restore(lease.session, parkable(lease.session, snapshot.requests), cut)
         except StoreError as error:
             raise storage_error(error, lease.session) from error
         return session, recovered

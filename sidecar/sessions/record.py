@@ -147,8 +147,6 @@ def copied_record(source: SessionRecord, session_id: str | None, parent: str | N
             "run_starts": (),
             "settled": {},
             "approval_rules": (),
-            "host_tools": (),
-            "host_providers": (),
             "service_session_id": None,
             "resends_history": source.service_session_id is not None or source.resends_history,
         }

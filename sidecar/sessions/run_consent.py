@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from protocol.agents import ApprovalConfig
@@ -84,7 +85,8 @@ class RunConsent:
         is_live = self._config.mode != "inputRequired" and (host.approvals or host.message_request)
         if not is_live and self._parked is None:
             return {one.call.call_id: Decision(approved=False, text=NOBODY_TEXT) for one in calls}
-        questions = [self._question(one, is_live=is_live) for one in calls]
+        parked = self._parked() if self._parked is not None else None
+        questions = [self._question(one, parked, is_live=is_live) for one in calls]
         held = self._session.approvals.hold(questions, self._run_id)
         reached("approval.open.before")
         opened = [_opened(question) for question in questions]
@@ -111,32 +113,38 @@ class RunConsent:
         progress.stage = before
         if not held.is_decided:
             if self._parked is None:
-                self._session.approvals.drop(held)
+                self._give_up()
                 return {one.call_id: Decision(approved=False, text=NOBODY_TEXT) for one in held.questions.values()}
             held.taken_by = None
             return None
         self._settled.append(held)
         return held.decisions()
 
+    def _give_up(self) -> None:
+        """Nobody is there any more to answer what is open, and it cannot be left open."""
+        dropped = self._session.drop_questions(self._run_id, "disconnect")
+        for index, draft in enumerate(dropped.drafts):
+            self._sink.stage(draft if index else replace(draft, requests=dropped.closing))
+
     async def _ask(self, held: Held, request_id: str) -> None:
         """One question, until it is decided; it stays open where the client has gone."""
         question = held.questions[request_id]
         request = self._session.requests.open(question.pending)
+        by: By = "client"
+        answer: Answer | None = None
         try:
-            by: By = "client"
             limit = self._config.timeout_ms or None
-            try:
-                asked = asyncio.create_task(self._sent(question, limit / 1000 if limit else None))
-                answer = read_outcome(await first_answer(request, asked), question.options)
-            except TimeoutError:
-                answer, by = DENIED, "timeout"
-            except AskFailed as error:
-                if error.has_gone:
-                    return
-                answer = DENIED
-            await asyncio.shield(self._decide(held, request_id, answer, by))
+            asked = asyncio.create_task(self._sent(question, limit / 1000 if limit else None))
+            answer = read_outcome(await first_answer(request, asked), question.options)
+        except TimeoutError:
+            answer, by = DENIED, "timeout"
+        except AskFailed as error:
+            answer = None if error.has_gone else DENIED
         finally:
-            self._session.requests.close(request_id, forget=not held.is_decided_of(request_id))
+            if answer is None:
+                self._session.requests.close(request_id, forget=True)
+        if answer is not None:
+            await asyncio.shield(self._decide(held, request_id, answer, by))
 
     async def _sent(self, question: Question, timeout_s: float | None) -> JsonObject:
         """The client's answer, as `host/requestApproval` has it."""
@@ -150,13 +158,16 @@ class RunConsent:
         question = held.questions[request_id] = held.questions[request_id].decided(answer)
         reached("approval.decide.before")
         data: JsonObject = {"requestId": request_id, "outcome": answer.outcome, "by": by}
-        await self._sink.commit(Draft("request.resolved", data, requests=(question.note(),)))
+        try:
+            await self._sink.commit(Draft("request.resolved", data, requests=(question.note(),)))
+        finally:
+            self._session.requests.close(request_id)
         reached("approval.decide.after")
         rule = rule_of(question, answer, self._session.record, self._agent)
         if rule is not None:
             await self._session.keep_rule(rule)
 
-    def _question(self, gated: GatedCall, *, is_live: bool) -> Question:
+    def _question(self, gated: GatedCall, parked: Parked | None, *, is_live: bool) -> Question:
         call, tool = gated.call, gated.tool
         shown: JsonObject = {"callId": call.call_id, "name": call.name, "arguments": call.arguments}
         if tool.kind is not None:
@@ -179,7 +190,7 @@ class RunConsent:
             call_id=call.call_id,
             schema_hash=tool.schema_hash,
             source=named(gated.source),
-            parked=self._parked() if self._parked is not None else None,
+            parked=parked,
         )
 
 

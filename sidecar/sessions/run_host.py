@@ -26,6 +26,7 @@ from .turn_sink import TurnSink
 R = TypeVar("R", bound=WireModel)
 
 _NOT_KNOWN: Final = KINDS["methodNotFound"].code
+_TOO_LARGE: Final = KINDS["messageTooLarge"].code
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class _Question:
     hidden: JsonObject
     """What only the host gets."""
     timeout_ms: int | None = None
+    progress: Callable[[str], None] | None = None
 
 
 class RunHost:
@@ -64,7 +66,7 @@ class RunHost:
         if call.timeout_ms is not None:
             shown["deadlineMs"] = call.timeout_ms
         hidden: JsonObject = {"kwargs": call.kwargs} if call.kwargs else {}
-        question = _Question("hostTool", HOST_CALL_TOOL.name, shown, hidden, call.timeout_ms)
+        question = _Question("hostTool", HOST_CALL_TOOL.name, shown, hidden, call.timeout_ms, call.progress)
         given = await self._ask(question, CallToolResult)
         content = (TextBlock(text=given.content),) if isinstance(given.content, str) else given.content
         return ToolResult(content, given.structured_content, is_error=bool(given.is_error))
@@ -90,7 +92,9 @@ class RunHost:
             return Elicited("decline")
         if given.action != "accept":
             return Elicited(given.action)
-        if schema is not None and await asyncio.to_thread(value_problem, schema, given.content) is not None:
+        if schema is None:
+            return Elicited("accept")
+        if await asyncio.to_thread(value_problem, schema, given.content) is not None:
             return Elicited("decline")
         return Elicited("accept", given.content)
 
@@ -102,7 +106,7 @@ class RunHost:
         """
         shown = {"sessionId": self._session_id, "runId": self._run_id, **question.shown}
         pending = new_pending(question.kind, self._run_id, shown, question.timeout_ms)
-        request = self._requests.open(pending)
+        request = self._requests.open(pending, question.progress)
         outcome, by = "failed", "client"
         opened = False
         try:
@@ -112,7 +116,7 @@ class RunHost:
             opened = await self._sink.commit(Draft("request.opened", data, requests=(note,)))
             if not opened:
                 raise HostUnavailable("the host was not asked: the request could not be recorded")
-            params = {**pending.payload, **question.hidden}
+            params = {name: value for name, value in pending.payload.items() if name != "phase"} | question.hidden
             seconds = question.timeout_ms / 1000 if question.timeout_ms is not None else None
             asked = asyncio.create_task(self._outlet.ask(question.method, params, timeout=seconds))
             answer = _read(await first_answer(request, asked), result)
@@ -143,7 +147,8 @@ def _read(answer: Json, result: type[R]) -> R:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in fault["loc"])
-        raise HostError(f"the host's answer has the wrong shape: {where}: {fault['msg']}") from None
+        what = f"{where}: {fault['msg']}" if where else "it is no object"
+        raise HostError(f"the host's answer has the wrong shape: {what}") from None
 
 
 def _failure(error: AskFailed) -> HostError:
@@ -151,4 +156,6 @@ def _failure(error: AskFailed) -> HostError:
         return HostUnavailable("the host has gone")
     if error.code == _NOT_KNOWN:
         return HostUnavailable("the host does not serve this")
+    if error.code == _TOO_LARGE:
+        return HostError(f"the host was not asked: {error}")
     return HostError(f"the host failed: {str(error)[:1000]}")

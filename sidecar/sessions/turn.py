@@ -25,7 +25,7 @@ from .child_runs import ChildRuns, Delegator
 from .event_log import is_lost
 from .explaining import explanation_of
 from .explanations import Explanation
-from .ids import now
+from .ids import new_id, now
 from .open_session import OpenSession
 from .outlet import Outlet
 from .progress_mirror import ProgressMirror
@@ -60,6 +60,7 @@ class Turn:
         *,
         keep_event_runs: int,
         going_on: GoingOn | None = None,
+        open_call_ids: frozenset[str] = frozenset(),
     ) -> None:
         self.run_id = ticket.run_id
         self.payload_hash = request.payload_hash
@@ -117,6 +118,7 @@ class Turn:
                 parked=going_on.answer if going_on is not None else None,
                 parked_messages=going_on.said if going_on is not None else (),
                 joining=self._input if going_on is not None else (),
+                open_call_ids=open_call_ids,
             ),
             self._working,
             None if session.one_off else session.session_id,
@@ -275,6 +277,7 @@ class Turn:
         return Parked(
             message_id=_id(progress.messages[-1]),
             run_id=self.run_id,
+            next_run_id=new_id("run"),
             input_ids=inputs,
             output_ids=outputs,
             options=self._request.options,
@@ -334,6 +337,7 @@ class Turn:
         hooks.add_done_callback(_retrieve)
         await asyncio.wait({hooks}, timeout=limit)
         hooks.cancel()
+        await asyncio.wait({hooks}, timeout=limit / 4)  # what it has asked the host is told to be over
 
     async def _ended(self, end: End) -> RunResult:
         """Store the end, send it, and make the answer of it."""

@@ -82,8 +82,12 @@ class TurnStore:
         dropped = end.status == "failed" and not progress.acted  # it failed before it had done anything
         late = () if dropped else late
         changes = [] if dropped else self._state_changes()
+        if end.status == "cancelled":
+            progress.parked_taken = True  # no later run does what was decided for this one
         closing = None if dropped or end.stop_reason == "inputRequired" else self._closing(progress)
         questions = self._dropped_questions(end)
+        taken = self._going_on if progress.parked_taken else None
+        unasked = (*questions.closing, *(taken.answer.closing if taken is not None else ()))
         before = session.record
         session.record = record = before.model_copy(
             update={
@@ -106,7 +110,7 @@ class TurnStore:
             drafts.append(Draft("state.changed", data))
         usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
         completed = completed_data(end, progress, run.duration_ms)
-        drafts += [Draft("usage.updated", usage), Draft("run.completed", completed, requests=questions.closing)]
+        drafts += [Draft("usage.updated", usage), Draft("run.completed", completed, requests=unasked)]
 
         def puts(last_seq: int) -> list[Put]:
             hidden = [HideRun(self._run_id)] if dropped else []
@@ -116,8 +120,8 @@ class TurnStore:
         await self._append(drafts, puts, memory, completed)
         self._mirror.end(end.status)
         session.committed(changes)
-        if self._going_on is not None and progress.parked_taken:
-            session.approvals.drop(self._going_on.held)
+        if taken is not None:
+            session.approvals.drop(taken.held)
         if not dropped:
             own = {message.message_id for message in self._input}
             later = (message for message in progress.transcript if message.message_id not in own)

@@ -3,13 +3,18 @@
 import json
 from typing import Any
 
-from tests.bench.fake_model import TC, F, FakeModel
+from tests.bench.fake_model import TC, F, FakeModel, Item
+
+
+def wanted(*calls: tuple[str, dict[str, Any]]) -> list[Item]:
+    """An answer that calls these tools; their ids are `c0`, `c1`, …."""
+    chunks = [TC(i, f"c{i}", name, json.dumps(arguments)) for i, (name, arguments) in enumerate(calls)]
+    return [*chunks, F("tool_calls")]
 
 
 def wants(model: FakeModel, *calls: tuple[str, dict[str, Any]]) -> None:
-    """The model's next answer calls these tools; their ids are `c0`, `c1`, …."""
-    chunks = [TC(i, f"c{i}", name, json.dumps(arguments)) for i, (name, arguments) in enumerate(calls)]
-    model.says(*chunks, F("tool_calls"))
+    """The same is the model's next answer."""
+    model.says(*wanted(*calls))
 
 
 def told(model: FakeModel) -> list[tuple[str, str]]:

@@ -184,7 +184,7 @@ MISSPELT: list[tuple[dict[str, Any], str, str]] = [
     ({"agent": {"contextProviders": [{"type": "history", "sourceID": "x"}]}}, "sourceID", "sourceId"),
     ({"contextProviders": [{"type": "static_messages", "onErr": "warn"}]}, "onErr", "onError"),
     ({"contextProviders": [{"type": "structured_memory", "config": {"shcema": {}}}]}, "shcema", "schema"),
-    ({"tools": [{**TOOL, "inputschema": {}}]}, "inputschema", "inputSchema"),
+    ({"tools": [{"name": "t", "description": "d", "inputschema": {}}]}, "inputschema", "inputSchema"),
 ]
 
 

@@ -50,6 +50,12 @@ def test_every_type_that_is_used_is_declared() -> None:
 def test_a_description_of_several_lines_cannot_end_its_comment_early() -> None:
     described = {"type": "object", "description": "One.\n\nTwo */ three.", "properties": {"a-b": {"type": "null"}}}
     empty = {"client": {}, "server": {}}
-    schema = {"x-protocolVersion": 1, "$defs": {"A": described}, "x-methods": {}, "x-hostMethods": {}, "x-notifications": empty}
+    schema = {
+        "x-protocolVersion": 1,
+        "$defs": {"A": described},
+        "x-methods": {},
+        "x-hostMethods": {},
+        "x-notifications": empty,
+    }
     source = typescript({**schema, "x-events": {}})
     assert '/**\n * One.\n *\n * Two * / three.\n */\nexport interface A {\n  "a-b"?: null;\n}\n' in source
