@@ -1,7 +1,7 @@
 """What the product has to do, by number, and where that comes from. Each has a test that names it in its docstring.
 
 `Case 12` is a behaviour of the reference system that is kept, or beaten where it says so; `BR-07` a fault that was
-reported against a program of this kind; `F1` and `L1` a fault and a load of the reliability matrix.
+reported against a program of this kind; `F1`, `L1` and `S4` a fault, a load and an attack of the reliability matrix.
 """
 
 from typing import Final
@@ -46,6 +46,10 @@ CASES: Final[dict[int, str]] = {
     37: "three rounds that fail close the run with one more call without tools",
     38: "at the cap of model calls one more closes the run, with a fixed text if it says nothing",
     39: "calls of one answer overlap in time, and their results keep the order",
+    40: "one call that needs consent holds its whole answer, which goes on after a restart, in its order",
+    41: "a rejection is told in fixed words; another input leaves the calls out, and they can still be answered",
+    42: "an answer that matches no recorded request, or comes twice, runs nothing",
+    43: "a rule for exact arguments counts for those alone, one for a tool for every call of it",
     44: "function middleware may answer in a tool's place, or end the loop",
     45: "a stream is stored once; a cancelled one tells failure hooks its text, and frees the session",
     46: "a value is read from the last assistant text only",
@@ -61,12 +65,12 @@ CASES: Final[dict[int, str]] = {
 """Behaviours, by their number."""
 
 FAULTS: Final[frozenset[str]] = frozenset(
-    {"BR-01", "BR-02", "BR-03", "BR-04", "BR-05", "BR-06", "BR-07", "BR-08", "BR-09", "BR-10", "BR-13", "BR-14",
-     "BR-15", "BR-16", "BR-18", "BR-20", "BR-21", "BR-22", "BR-23", "BR-25"}
+    {"BR-01", "BR-02", "BR-03", "BR-04", "BR-05", "BR-06", "BR-07", "BR-08", "BR-09", "BR-10", "BR-11", "BR-12",
+     "BR-13", "BR-14", "BR-15", "BR-16", "BR-18", "BR-19", "BR-20", "BR-21", "BR-22", "BR-23", "BR-25"}
 )  # fmt: skip
 """Reported faults, each for its whole kind."""
 
 MATRIX: Final[frozenset[str]] = frozenset(
-    {"F1", "F2", "F5", "F6", "F7", "F8", "F11", "F12", "F15", "F16", "L1", "L5", "L7"}
+    {"F1", "F2", "F5", "F6", "F7", "F8", "F11", "F12", "F15", "F16", "L1", "L5", "L7", "S4"}
 )
 """Rows of the reliability matrix that have their part in the suite."""

@@ -79,7 +79,8 @@ async def test_whatever_is_no_clear_consent_denies_the_call_and_the_run_goes_on(
     assert session.events("tool.completed")[0]["data"]["status"] == "denied"
 
 
-async def test_case_41_a_rejection_tells_the_model_what_was_said(gated: Gated, model: FakeModel) -> None:
+async def test_a_rejection_tells_the_model_what_was_said(gated: Gated, model: FakeModel) -> None:
+    """Case 41."""
     session = await gated.session()
     session.host.serves["host/requestApproval"] = lambda params: select("rejectOnce", "ask my boss")
     wants(model, ("delete", {"a": 1}))
@@ -169,7 +170,8 @@ async def parked(gated: Gated, model: FakeModel, *calls: tuple[str, dict[str, An
     return session, await session.run("go")
 
 
-async def test_case_40_a_parked_answer_goes_on_after_a_restart(gated: Gated, model: FakeModel) -> None:
+async def test_a_parked_answer_goes_on_after_a_restart(gated: Gated, model: FakeModel) -> None:
+    """Case 40."""
     session, result = await parked(gated, model, ("delete", {"a": 1}), ("look", {"a": 2}))
     assert (result["status"], result["stopReason"]) == ("completed", "inputRequired")
     (pending,) = result["pendingRequests"]
@@ -198,9 +200,10 @@ async def test_case_40_a_parked_answer_goes_on_after_a_restart(gated: Gated, mod
     assert (await session.host.request("getState", {"sessionId": "s"}))["session"]["status"] == "idle"
 
 
-async def test_case_41_another_input_leaves_the_calls_out_and_they_can_still_be_answered(
+async def test_another_input_leaves_the_calls_out_and_they_can_still_be_answered(
     gated: Gated, model: FakeModel
 ) -> None:
+    """Case 41."""
     session, result = await parked(gated, model)
     model.says(T("never mind then"), F())
     await session.run("never mind")
@@ -218,6 +221,7 @@ async def test_case_41_another_input_leaves_the_calls_out_and_they_can_still_be_
 
 
 async def test_an_approval_in_the_next_input_goes_on_with_the_calls(gated: Gated, model: FakeModel) -> None:
+    """Case 42: sent again, it answers nothing."""
     session, result = await parked(gated, model, ("delete", {"a": 1}), ("send", {"a": 2}))
     first, second = (pending["requestId"] for pending in result["pendingRequests"])
 
@@ -300,7 +304,8 @@ async def test_after_the_end_of_input_a_live_question_is_parked(gated: Gated, mo
 # ---- rules --------------------------------------------------------------------------------------------------------
 
 
-async def test_case_43_a_rule_for_exact_arguments_and_one_for_all(gated: Gated, model: FakeModel) -> None:
+async def test_a_rule_for_exact_arguments_and_one_for_all(gated: Gated, model: FakeModel) -> None:
+    """Case 43."""
     session = await gated.session()
     answers = iter(["allowSessionExactly", "rejectOnce", "allowSession"])
     session.host.serves["host/requestApproval"] = lambda params: select(next(answers))

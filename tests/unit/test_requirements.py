@@ -13,7 +13,7 @@ from tests.requirements import CASES, FAULTS, MATRIX
 TESTS = Path(__file__).parent.parent
 _CASES = re.compile(r"\b[Cc]ases? (\d+(?:(?:, | and | to )\d+)*)")
 _FAULT = re.compile(r"\bBR-\d\d")
-_ROW = re.compile(r"\b[FL]\d{1,2}\b")
+_ROW = re.compile(r"\b(?:[FL]\d{1,2}|S4)\b")
 
 
 def docstrings() -> Iterator[str]:
