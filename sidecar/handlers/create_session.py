@@ -10,9 +10,10 @@ from sidecar.errors import CapabilityRequired
 from sidecar.sessions.manager import Opened
 from sidecar.sessions.supplied import HOST_TYPE
 
+from .going_on import keep_promises
 from .payload import payload_hash
 from .refusals import check_cwd
-from .services import Call, Services
+from .services import Call, Reply, Services
 
 SUPPLIED_AGAIN = frozenset({"sessionId", "_meta", "tools", "mcpServers"})
 """Fields that are no part of the payload: a retry may supply them anew."""
@@ -24,7 +25,7 @@ _NOT_YET = {
 }
 
 
-async def create_session(params: CreateSessionParams, call: Call, services: Services) -> CreateSessionResult:
+async def create_session(params: CreateSessionParams, call: Call, services: Services) -> CreateSessionResult | Reply:
     """Validate, store, open, answer; every event of the session comes after the answer."""
     for field, feature in _NOT_YET.items():
         if getattr(params, field):
@@ -33,7 +34,16 @@ async def create_session(params: CreateSessionParams, call: Call, services: Serv
     reached("session.create.before")
     opened = await services.sessions.create(params, payload_hash(_lasting(call.raw), SUPPLIED_AGAIN))
     reached("session.create.after")
-    return answer(opened, await services.model_names(opened.session))
+    session = opened.session
+    result = answer(opened, await services.model_names(session))
+    if not session.approvals:
+        return result
+
+    async def go_on() -> None:
+        call.leave_lane()
+        await keep_promises(session, services)
+
+    return Reply(result, go_on)
 
 
 def _lasting(raw: JsonObject) -> JsonObject:

@@ -70,6 +70,16 @@ class GoingOnRun:
             self._services.tickets.forget(self._ticket)
 
 
+async def keep_promises(session: OpenSession, services: Services) -> None:
+    """Go on with what was decided in a process that died: a client may have been told of that run.
+
+    Raises:
+        StoreError: it could not be looked up.
+    """
+    while (held := session.approvals.promised()) is not None and held.parked is not None:
+        await GoingOnRun(session, held, held.parked, await promised_id(session, held.parked), services).run()
+
+
 async def promised_id(session: OpenSession, parked: Parked) -> str | None:
     """The id that was promised for the run that goes on; `None` where a run has had it already.
 

@@ -7,7 +7,7 @@ from sidecar.errors import CapabilityRequired, CursorExpired
 from sidecar.sessions.manager import Opened
 from sidecar.sessions.open_session import OpenSession
 
-from .going_on import GoingOnRun, promised_id
+from .going_on import keep_promises
 from .services import Call, Reply, Services
 
 
@@ -36,8 +36,7 @@ async def resume_session(params: ResumeSessionParams, call: Call, services: Serv
         finally:
             session.log.lock.release()
         call.leave_lane()
-        while (held := session.approvals.promised()) is not None and held.parked is not None:
-            await GoingOnRun(session, held, held.parked, await promised_id(session, held.parked), services).run()
+        await keep_promises(session, services)
 
     return Reply(result, replay)
 

@@ -23,8 +23,8 @@ from tests.conftest import SCALE, scaled
 ROUNDS = 3 if SCALE >= 3 else 1
 """How often the host of F1 does everything; each point is tried at each of its passes up to that."""
 ONCE = [point for point in POINTS if point.startswith("store.migrate")]
-OF_TOOLS = [point for point in POINTS if point.startswith("tool.")]
-"""Tried where there are tools: `test_tool_faults.py`."""
+OF_TOOLS = [point for point in POINTS if point.startswith(("tool.", "approval."))]
+"""Tried where there are tools: `test_tool_faults.py`, `test_approval_crashes.py`."""
 CELLS = [
     (point, n) for point in POINTS if point not in OF_TOOLS for n in range(1, 1 + (1 if point in ONCE else ROUNDS))
 ]

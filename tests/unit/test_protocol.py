@@ -82,6 +82,10 @@ EVENT_DATA: dict[str, dict[str, Any]] = {
         "structuredContent": {"snake_case": 1},
         "durationMs": 1.0,
     },
+    "request.opened": {
+        "requestId": "q1", "kind": "hostTool", "payload": {"snake_case": 1}, "deadline": "2026-01-01T00:00:00Z",
+    },
+    "request.resolved": {"requestId": "q1", "outcome": "completed", "by": "client"},
     "state.changed": {"revision": 2, "keys": ["a_b"]},
     "usage.updated": {
         "run": {"inputTokens": 1, "outputTokens": 2},
