@@ -25,6 +25,7 @@ FEATURES: Final[dict[str, dict[str, dict[str, bool]]]] = {
     "hostProviders": {},
     "approvals": {},
     "elicitation": {"form": {}, "url": {}},
+    "editorContext": {},
 }
 """An object a feature; `{}` means supported. A feature that is absent is refused with `capabilityRequired`."""
 

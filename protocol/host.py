@@ -164,6 +164,40 @@ class ElicitResult(WireModel):
     content: Json = None
 
 
+class EditorContextParams(Params):
+    """Tell what the user has before them. Asked in runs of agents with the provider `editor_context`."""
+
+    session_id: str
+    run_id: str
+    kinds: tuple[Literal["selection", "visibleDocuments", "diagnostics"], ...]
+
+
+class EditorRange(WireModel):
+    """A part of a document: where, as LSP counts, and what stands there."""
+
+    uri: str
+    range: JsonObject | None = None
+    text: str | None = None
+
+
+class EditorDiagnostic(WireModel):
+    """One of LSP's diagnostics, and where."""
+
+    uri: str
+    range: JsonObject | None = None
+    severity: Whole | None = None
+    """1: error, 2: warning, 3: information, 4: hint."""
+    message: str
+
+
+class EditorContextResult(WireModel):
+    """What was asked for, as far as there is any."""
+
+    selection: EditorRange | None = None
+    visible_documents: tuple[EditorRange, ...] | None = None
+    diagnostics: tuple[EditorDiagnostic, ...] | None = None
+
+
 class ResolveRequestParams(Params):
     """Answer a request to the host in another way than by its JSON-RPC answer, also after a reconnect or restart."""
 

@@ -15,6 +15,8 @@ from .host import (
     BeforeRunResult,
     CallToolParams,
     CallToolResult,
+    EditorContextParams,
+    EditorContextResult,
     ElicitParams,
     ElicitResult,
     RequestApprovalParams,
@@ -169,12 +171,15 @@ HOST_AFTER_RUN: Final = Method("host/afterRun", AfterRunParams, AfterRunResult)
 HOST_REQUEST_APPROVAL: Final = Method("host/requestApproval", RequestApprovalParams, ApprovalOutcome)
 HOST_ELICIT: Final = Method("host/elicit", ElicitParams, ElicitResult)
 
+HOST_EDITOR_CONTEXT: Final = Method("host/getEditorContext", EditorContextParams, EditorContextResult)
+
 HOST_METHODS: Final[tuple[Method[Any, Any], ...]] = (
     HOST_CALL_TOOL,
     HOST_BEFORE_RUN,
     HOST_AFTER_RUN,
     HOST_REQUEST_APPROVAL,
     HOST_ELICIT,
+    HOST_EDITOR_CONTEXT,
 )
 """Requests from server to client."""
 

@@ -43,6 +43,9 @@ class ProviderType:
 
 
 REGISTRY: Final[dict[str, ProviderType]] = {
+    "editor_context": ProviderType(
+        "editor_context:EditorContextProvider", "Shows the model what the user has open in the editor, within a budget."
+    ),
     "file_history": ProviderType(
         "file_history:FileHistoryProvider", "Keeps a history in files, one a session, and feeds it back."
     ),
@@ -81,7 +84,6 @@ NOT_YET: Final = frozenset(
     {
         "background_agents",
         "compaction",
-        "editor_context",
         "environment",
         "file_access",
         "mode",

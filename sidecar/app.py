@@ -249,6 +249,7 @@ def build_services(
         workspaces,
         Outlet(merger.send, connection.congested, connection.drain, notify, opted_out, ask, host),
         MemoryAccess(stores, ConfiguredEmbedder(config, secrets)),
+        documents,
         cache_bytes=config.limits.history_cache_bytes,
     )
     return Services(

@@ -1,12 +1,13 @@
 """One serving process from its first message to its exit code: end of input, signals, a dead parent, one way out."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from protocol.base import JsonObject
 from protocol.state import DocumentState
+from providers.api.editor import OpenDocument
 from sidecar.config.limits import Limits
 from sidecar.descendants import kill_descendants
 from sidecar.errors import SidecarError
@@ -72,6 +73,13 @@ class _OpenDocuments:
     def text(self, uri: str) -> tuple[str, int] | None:
         """Text and version of one, unsaved changes included; `None` if it is not open."""
         return self._half.text(uri)
+
+    async def open_documents(self) -> Sequence[OpenDocument]:
+        """All of them with their texts, the one that was touched last first."""
+        await self._half.loaded()
+        known = sorted(self._half.documents(), key=lambda one: -self._half.last_touched(one.uri))
+        found = ((one, self._half.text(one.uri)) for one in known)
+        return [OpenDocument(one.uri, one.language_id, text[1], text[0]) for one, text in found if text is not None]
 
 
 class Process:

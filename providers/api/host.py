@@ -1,6 +1,6 @@
 """What code inside a run may ask of its host, and how the host may fail to answer. The port: it asks nothing itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -67,6 +67,13 @@ class Host(Protocol):
 
         Raises:
             HostError: it could not.
+        """
+        ...
+
+    async def editor_context(self, kinds: Sequence[str]) -> JsonObject:
+        """What the user has before them in the editor: `selection`, `visibleDocuments`, `diagnostics`.
+
+        A host that does not offer it, or fails, says nothing.
         """
         ...
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from protocol.base import JsonObject, StrictModel
 
 from .context import SessionContext
+from .editor import Editor
 from .memory import Memory
 from .ports import AgentView, HistoryStore
 from .session import Session, State
@@ -32,6 +33,8 @@ class Surroundings:
     """The transcript store; `None` in a run without a session."""
     memory: Memory | None = None
     """Long-term memory; `None` where there is none."""
+    editor: Editor | None = None
+    """The editor that the sidecar is attached to; `None` where there is none."""
     state_key: str | None = None
     """Where the provider's own state stands in the session's; `None`: under its source id."""
 

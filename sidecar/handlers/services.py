@@ -1,6 +1,6 @@
 """What handlers are given: the parts of the running sidecar, and the request that they answer."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from protocol.base import JsonObject, WireModel
 from protocol.memories import ListMemoriesParams
 from protocol.sessions import ListSessionsParams
 from protocol.state import DocumentState, GetEventsParams, GetHistoryParams
+from providers.api.editor import OpenDocument
 from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import SidecarError
 from sidecar.sessions.admission import RunSetup
@@ -25,6 +26,10 @@ class Documents(Protocol):
 
     def list(self) -> tuple[DocumentState, ...]:
         """All of them."""
+        ...
+
+    async def open_documents(self) -> Sequence[OpenDocument]:
+        """All of them with their texts, the one that was touched last first."""
         ...
 
     def text(self, uri: str) -> tuple[str, int] | None:

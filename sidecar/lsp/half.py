@@ -7,7 +7,8 @@ import contextlib
 import gc
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from itertools import count
+from typing import TYPE_CHECKING, Final, cast
 
 from sidecar.errors import (
     CapabilityRequired,
@@ -80,6 +81,8 @@ class LspHalf:
         self._loading = False
         self._settled = asyncio.Event()
         self._closed = False
+        self._touches = count(1)
+        self._touched: dict[str, int] = {}
 
     def initialize(self, params: JsonObject) -> None:
         """Remember the client's `initialize`, of any quality. The dispatcher answers it; nothing here does."""
@@ -124,7 +127,15 @@ class LspHalf:
             self._queue.append((method, params))
             self.start_loading()
         elif self._engine is not None:
-            _apply(self._engine, method, params)
+            self._take(self._engine, method, params)
+
+    def _take(self, engine: Engine, method: str, params: Json) -> None:
+        _apply(engine, method, params)
+        uri = _document_uri(params)
+        if method == "textDocument/didClose":
+            self._touched.pop(uri, None)
+        elif method in ("textDocument/didOpen", "textDocument/didChange"):
+            self._touched[uri] = next(self._touches)
 
     async def request(self, method: str, params: Json, stop: asyncio.Event) -> Json:
         """Have a request answered, after everything that came before it.
@@ -159,6 +170,10 @@ class LspHalf:
         """The open documents, in the order of their opening."""
         return self._engine.documents() if self._engine else []
 
+    def last_touched(self, uri: str) -> int:
+        """How lately a document was opened or changed: a higher number is later."""
+        return self._touched.get(uri, 0)
+
     def text(self, uri: str) -> tuple[str, int] | None:
         """Text and version of an open document, unsaved changes included; the disk is never read."""
         return self._engine.text(uri) if self._engine else None
@@ -188,7 +203,7 @@ class LspHalf:
             log_failure("the language server cannot be loaded", outcome, new_error_id())
         else:
             for method, params in self._queue:
-                _apply(outcome, method, params)
+                self._take(outcome, method, params)
             self._engine = outcome
         self._queue.clear()
         self._settled.set()
@@ -222,3 +237,8 @@ def _apply(engine: Engine, method: str, params: Json) -> None:
 def _or_empty(params: Json) -> Json:
     """Params are always an object: missing or null is the empty one."""
     return {} if params is None else params
+
+
+def _document_uri(params: Json) -> str:
+    document: Json = cast("JsonObject", params).get("textDocument") if isinstance(params, dict) else None
+    return str(cast("JsonObject", document).get("uri")) if isinstance(document, dict) else ""

@@ -13,6 +13,7 @@ class HostFeatures:
     approvals: bool = False
     elicit_form: bool = False
     elicit_url: bool = False
+    editor_context: bool = False
     message_request: bool = False
     """A plain editor that can show a message with buttons."""
 
@@ -27,6 +28,7 @@ def host_features(features: JsonObject, capabilities: JsonObject) -> HostFeature
         approvals=_is_there(features.get("approvals")),
         elicit_form=_is_there(_member(elicitation, "form")),
         elicit_url=_is_there(_member(elicitation, "url")),
+        editor_context=_is_there(features.get("editorContext")),
         message_request=isinstance(_member(_member(capabilities, "window"), "showMessage"), dict),
     )
 

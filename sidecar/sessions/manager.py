@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from protocol.agents import AgentSpec, ProviderEntry
 from protocol.sessions import CreateSessionParams, Recovered, WireWarning
 from protocol.tools import HostTool
+from providers.api.editor import Editor
 from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SidecarError
 from sidecar.models.registry import Models
@@ -41,7 +42,14 @@ class SessionManager:
     """Every session that is open in this process, and the way to those that are stored."""
 
     def __init__(
-        self, stores: StoreAccess, workspaces: Workspaces, outlet: Outlet, memory: MemoryAccess, *, cache_bytes: int
+        self,
+        stores: StoreAccess,
+        workspaces: Workspaces,
+        outlet: Outlet,
+        memory: MemoryAccess,
+        editor: Editor | None = None,
+        *,
+        cache_bytes: int,
     ) -> None:
         self.stores = stores
         self.memory = memory
@@ -52,7 +60,7 @@ class SessionManager:
         self._open: dict[str, OpenSession] = {}
         self.always_rules = AlwaysRules()
         """Approvals that outlast their sessions."""
-        self._opener = Opener(workspaces, outlet, memory, self.always_rules, cache_bytes=cache_bytes)
+        self._opener = Opener(workspaces, outlet, memory, self.always_rules, editor, cache_bytes=cache_bytes)
 
     @property
     def open_sessions(self) -> list[OpenSession]:

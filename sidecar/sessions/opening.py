@@ -8,6 +8,7 @@ from pydantic_core import from_json
 from protocol.agents import AgentSpec, ProviderEntry
 from protocol.base import JsonObject
 from protocol.sessions import CreateSessionParams, Recovered
+from providers.api.editor import Editor
 from providers.api.provider import Surroundings
 from providers.api.session import Session
 from sidecar.agents.catalog import ResolvedAgent
@@ -53,6 +54,7 @@ class Opener:
         outlet: Outlet,
         memory: MemoryAccess,
         always_rules: AlwaysRules,
+        editor: Editor | None,
         *,
         cache_bytes: int,
     ) -> None:
@@ -61,6 +63,7 @@ class Opener:
         self._outlet = outlet
         self._cache_bytes = cache_bytes
         self._always_rules = always_rules
+        self._editor = editor
 
     async def prepare(
         self,
@@ -141,7 +144,7 @@ class Opener:
         plan = make_plan(
             agent,
             SessionSettings(),
-            Surroundings(cwd=record.cwd, memory=await self._memory.ready()),
+            Surroundings(cwd=record.cwd, memory=await self._memory.ready(), editor=self._editor),
             limits=workspace.limits,
             with_history=False,
             parts=await look_up(workspace, agent),
@@ -250,7 +253,7 @@ class Opener:
         return make_plan(
             agent,
             SessionSettings(record.instructions, providers, supplied.tools),
-            Surroundings(cwd=record.cwd, history=transcript, memory=await self._memory.ready()),
+            Surroundings(cwd=record.cwd, history=transcript, memory=await self._memory.ready(), editor=self._editor),
             limits=workspace.limits,
             parts=await look_up(workspace, agent, record.context_providers),
         )

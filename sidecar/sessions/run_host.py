@@ -1,7 +1,7 @@
 """The host, as one run asks it: each question told and stored, asked, and closed when it is answered or given up."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -9,14 +9,15 @@ from pydantic import ValidationError
 
 from protocol.base import Json, JsonObject, WireModel
 from protocol.errors import KINDS
-from protocol.host import CallToolResult, ElicitResult
+from protocol.host import CallToolResult, EditorContextResult, ElicitResult
 from protocol.messages import TextBlock
-from protocol.methods import HOST_AFTER_RUN, HOST_BEFORE_RUN, HOST_CALL_TOOL, HOST_ELICIT
+from protocol.methods import HOST_AFTER_RUN, HOST_BEFORE_RUN, HOST_CALL_TOOL, HOST_EDITOR_CONTEXT, HOST_ELICIT
 from protocol.sessions import RequestKind
 from providers.api.host import Elicited, HostError, HostTimeout, HostToolCall, HostUnavailable
 from providers.api.json_schema import schema_problem, value_problem
 from providers.api.tool_result import ToolResult
 from sidecar.agents.sink import Draft, RequestNote
+from sidecar.telemetry import LOGGER
 
 from .host_requests import HostRequests, first_answer, new_pending
 from .outlet import AskFailed, Outlet
@@ -24,6 +25,9 @@ from .tickets import StopKind
 from .turn_sink import TurnSink
 
 R = TypeVar("R", bound=WireModel)
+
+EDITOR_S: Final = 5.0
+"""So long a host may take to tell of its editor."""
 
 _NOT_KNOWN: Final = KINDS["methodNotFound"].code
 _TOO_LARGE: Final = KINDS["messageTooLarge"].code
@@ -76,6 +80,18 @@ class RunHost:
         method = HOST_BEFORE_RUN if phase == "beforeRun" else HOST_AFTER_RUN
         question = _Question("hostProvider", method.name, {**shown, "phase": phase}, params)
         return (await self._ask(question, method.result)).wire()
+
+    async def editor_context(self, kinds: Sequence[str]) -> JsonObject:
+        """What the user has before them in the editor. See `providers.api.host.Host`."""
+        if not self._outlet.host.editor_context:
+            return {}
+        params: JsonObject = {"sessionId": self._session_id, "runId": self._run_id, "kinds": list(kinds)}
+        try:
+            answer = await self._outlet.ask(HOST_EDITOR_CONTEXT.name, params, timeout=EDITOR_S)
+            return _read(answer, EditorContextResult).wire()
+        except (AskFailed, TimeoutError, HostError) as error:
+            LOGGER.info("the host told nothing of its editor: %s", type(error).__name__)
+            return {}
 
     async def elicit(self, message: str, *, schema: JsonObject | None = None, url: str | None = None) -> Elicited:
         """Ask a person a question. See `providers.api.host.Host`."""

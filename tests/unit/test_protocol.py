@@ -83,7 +83,10 @@ EVENT_DATA: dict[str, dict[str, Any]] = {
         "durationMs": 1.0,
     },
     "request.opened": {
-        "requestId": "q1", "kind": "hostTool", "payload": {"snake_case": 1}, "deadline": "2026-01-01T00:00:00Z",
+        "requestId": "q1",
+        "kind": "hostTool",
+        "payload": {"snake_case": 1},
+        "deadline": "2026-01-01T00:00:00Z",
     },
     "request.resolved": {"requestId": "q1", "outcome": "completed", "by": "client"},
     "state.changed": {"revision": 2, "keys": ["a_b"]},
@@ -163,6 +166,7 @@ def test_every_method_of_the_contract_is_there_or_named_as_missing() -> None:
     assert set(names) == set(CONTRACT)
     assert [method.name for method in HOST_METHODS] == [
         "host/callTool", "host/beforeRun", "host/afterRun", "host/requestApproval", "host/elicit",
+        "host/getEditorContext",
     ]  # fmt: skip
 
 

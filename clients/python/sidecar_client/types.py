@@ -637,6 +637,39 @@ class DocumentState(TypedDict):
     languageId: NotRequired[str]
 
 
+class EditorContextParams(TypedDict):
+    """Tell what the user has before them. Asked in runs of agents with the provider `editor_context`."""
+
+    sessionId: str
+    runId: str
+    kinds: list[Literal["selection", "visibleDocuments", "diagnostics"]]
+
+
+class EditorRange(TypedDict):
+    """A part of a document: where, as LSP counts, and what stands there."""
+
+    uri: str
+    range: NotRequired[JsonObject]
+    text: NotRequired[str]
+
+
+class EditorDiagnostic(TypedDict):
+    """One of LSP's diagnostics, and where."""
+
+    uri: str
+    range: NotRequired[JsonObject]
+    severity: NotRequired[int]
+    message: str
+
+
+class EditorContextResult(TypedDict):
+    """What was asked for, as far as there is any."""
+
+    selection: NotRequired[EditorRange]
+    visibleDocuments: NotRequired[list[EditorRange]]
+    diagnostics: NotRequired[list[EditorDiagnostic]]
+
+
 class ElicitParams(TypedDict):
     """Ask a person a question."""
 
@@ -1650,6 +1683,7 @@ Handlers = TypedDict(
         "host/afterRun": Callable[[AfterRunParams], Awaitable[AfterRunResult]],
         "host/requestApproval": Callable[[RequestApprovalParams], Awaitable[ApprovalOutcome]],
         "host/elicit": Callable[[ElicitParams], Awaitable[ElicitResult]],
+        "host/getEditorContext": Callable[[EditorContextParams], Awaitable[EditorContextResult]],
     },
     total=False,
 )
