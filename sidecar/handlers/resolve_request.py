@@ -5,6 +5,7 @@ from protocol.host import ResolveRequestParams, ResolveRequestResult
 from sidecar.sessions.approval_options import DENIED, read_outcome
 from sidecar.sessions.deciding import Deciding, decide
 from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.views import was_resolved
 
 from .going_on import GoingOnRun, promised_id
 from .services import Call, Reply, Services
@@ -18,6 +19,12 @@ async def resolve_request(params: ResolveRequestParams, call: Call, services: Se
     answer: JsonObject = {"result": params.result} if params.error is None else {"error": params.error}
     status = await session.requests.resolve(params.request_id, answer)
     found = session.approvals.find(params.request_id)
+    if (
+        found is None
+        and status == "unknown"
+        and await was_resolved(session.store, session.session_id, params.request_id)
+    ):
+        status = "alreadyResolved"
     if status == "resolved" or found is None:
         return ResolveRequestResult(status=status)
     held, question = found

@@ -24,6 +24,7 @@ from .run_results import run_result
 
 OUTPUT_PAGE = 1_000
 OUTPUT_PAGE_BYTES = 64 << 20
+SCANNED_EVENTS = 1_000
 SCANNED_PAGE = 200
 """Messages that are looked through at a time for those of a source."""
 
@@ -71,6 +72,23 @@ def snapshot_requests(snapshot: Snapshot) -> tuple[PendingRequest, ...]:
         bodies = (from_json(body) for body in snapshot.requests.values())
         found += [PendingRequest.model_validate(body) for body in bodies if body.get("kind") != "approval"]
     return tuple(sorted(found, key=lambda one: one.opened_at))
+
+
+async def was_resolved(store: SessionStore, session_id: str, request_id: str) -> bool:
+    """Whether the events that are kept tell of a request to the host that it was resolved, in an earlier process too.
+
+    Raises:
+        StoreError: they could not be read.
+    """
+    position = 0
+    while True:
+        page = await store.events(session_id, position, SCANNED_EVENTS, OUTPUT_PAGE_BYTES)
+        for stored in page.items:
+            position = stored.event.seq
+            if stored.event.type == "request.resolved" and from_json(stored.event.data).get("requestId") == request_id:
+                return True
+        if page.next is None:
+            return False
 
 
 def open_providers(session: OpenSession) -> tuple[ProviderState, ...]:

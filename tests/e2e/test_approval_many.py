@@ -74,7 +74,7 @@ async def test_a_run_that_was_promised_is_begun_when_the_session_is_resumed(gate
     assert gated.ran == {"delete{'a': 1}": 1}
     state = await session.host.request("getState", {"sessionId": "s"})
     assert (state["session"]["status"], state["pendingRequests"]) == ("idle", [])
-    assert (ended["data"]["stopReason"], again["status"]) == ("endTurn", "unknown")
+    assert (ended["data"]["stopReason"], again["status"]) == ("endTurn", "alreadyResolved")
 
 
 async def test_a_parked_run_that_is_sent_again_still_says_what_it_waits_for(gated: Gated, model: FakeModel) -> None:
