@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Json, JsonObject, Params, Whole, WireModel
+from .base import Flag, Json, JsonObject, Params, Whole, WireModel
 from .messages import Block, Message, Usage
 from .sessions import RunId, SessionId
 from .tools import HostTool
@@ -38,9 +38,10 @@ class CallToolParams(HostRequestParams):
 class CallToolResult(WireModel):
     """What a host's tool gave."""
 
-    content: str | tuple[Block, ...] = ()
+    content: str | tuple[Block, ...]
+    """Text, images, audio, resources."""
     structured_content: Json = None
-    is_error: bool | None = None
+    is_error: Flag | None = None
 
 
 class BeforeRunParams(HostRequestParams):

@@ -1,6 +1,7 @@
 """Fixtures of every kind of test. The bench itself is in `tests/bench`."""
 
 import os
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,6 +14,10 @@ from tests.bench.host import FakeHost
 
 # Sidecars are started by the hundred. Where a machine forbids bytecode, each would compile the whole program anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What the user of this machine has configured, or has decided about tools for good, is none of the tests' business.
+_USERS_FOLDER = tempfile.TemporaryDirectory(prefix="agent-sidecar-config-")
+os.environ["XDG_CONFIG_HOME"] = _USERS_FOLDER.name
 
 SCALE = float(os.environ.get("AGENT_SIDECAR_TEST_SCALE", "1"))
 

@@ -4,6 +4,7 @@ from protocol.base import JsonObject
 from sidecar.sessions.admission import Admission
 from sidecar.sessions.approvals import Held, Parked
 from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.supplied import missing
 from sidecar.sessions.turn_request import TurnRequest
 from sidecar.sessions.views import find_run
 from sidecar.telemetry import LOGGER
@@ -73,9 +74,13 @@ class GoingOnRun:
 async def keep_promises(session: OpenSession, services: Services) -> None:
     """Go on with what was decided in a process that died: a client may have been told of that run.
 
+    As long as the host has not supplied its tools and providers again, it waits: the call would find no tool.
+
     Raises:
         StoreError: it could not be looked up.
     """
+    if missing(session.record, session.supplied):
+        return
     while (held := session.approvals.promised()) is not None and held.parked is not None:
         await GoingOnRun(session, held, held.parked, await promised_id(session, held.parked), services).run()
 

@@ -1,9 +1,12 @@
 """`resolveRequest`: a late answer to a request to the host; the last decision that a parked run waited for goes on."""
 
-from protocol.base import Json, JsonObject
+from protocol.base import JsonObject
 from protocol.host import ResolveRequestParams, ResolveRequestResult
+from sidecar.errors import InvalidParams
 from sidecar.sessions.approval_options import DENIED, read_outcome
-from sidecar.sessions.deciding import Deciding, decide
+from sidecar.sessions.approvals import Held, Question
+from sidecar.sessions.deciding import Deciding, decide, reject_after_all
+from sidecar.sessions.host_requests import Resolved
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.views import was_resolved
 
@@ -13,32 +16,47 @@ from .services import Call, Reply, Services
 
 async def resolve_request(params: ResolveRequestParams, call: Call, services: Services) -> ResolveRequestResult | Reply:
     """Answer what waits in this process, or decide what was parked. What is all decided goes on, once."""
+    if ("result" in call.raw) == (params.error is not None):
+        fault = {"path": "result", "message": "give either result or error"}
+        raise InvalidParams("resolveRequest needs either the request's result or an error", [fault])
     session = await _session_of(params, services)
     if session is None:
         return ResolveRequestResult(status="unknown")
     answer: JsonObject = {"result": params.result} if params.error is None else {"error": params.error}
     status = await session.requests.resolve(params.request_id, answer)
     found = session.approvals.find(params.request_id)
-    if (
-        found is None
-        and status == "unknown"
-        and await was_resolved(session.store, session.session_id, params.request_id)
-    ):
-        status = "alreadyResolved"
+    if status == "unknown" and found is None:
+        known = await was_resolved(session.store, session.session_id, params.request_id)
+        return ResolveRequestResult(status="alreadyResolved" if known else "unknown")
     if status == "resolved" or found is None:
         return ResolveRequestResult(status=status)
     held, question = found
-    if status == "unknown" and question.decision is None and held.taken_by is None:
-        result: Json = answer.get("result")
-        decided = DENIED if params.error is not None else read_outcome(result, question.options)
-        await decide(session, [Deciding(held, params.request_id, decided)])
-        status = "resolved"
+    if held.taken_by is None:
+        decided = DENIED if params.error is not None else read_outcome(params.result, question.options)
+        status = await _decide(session, Deciding(held, params.request_id, decided), question)
     elif question.decision is not None:
         status = "alreadyResolved"
-    if held.parked is None or held.taken_by is not None or not held.is_decided:
+    return await _gone_on(params, session, held, status, services)
+
+
+async def _decide(session: OpenSession, decided: Deciding, question: Question) -> Resolved:
+    """Store what is new: a first decision, or that an approved call is not to be made after all."""
+    if question.decision is None:
+        await decide(session, [decided])
+    elif question.decision == "approved" and not decided.answer.approved:
+        await reject_after_all(session, *decided)
+    else:
+        return "alreadyResolved"
+    return "resolved"
+
+
+async def _gone_on(
+    params: ResolveRequestParams, session: OpenSession, held: Held, status: Resolved, services: Services
+) -> ResolveRequestResult | Reply:
+    if held.parked is None or not held.is_decided:
         return ResolveRequestResult(status=status)
     run_id = await promised_id(session, held.parked)
-    if held.taken_by is not None:  # meanwhile
+    if held.taken_by is not None:
         return ResolveRequestResult(status=status)
     kwargs = params.function_invocation_kwargs
     going_on = GoingOnRun(

@@ -10,6 +10,7 @@ from sidecar.agents.part_lookup import middleware_of
 from sidecar.agents.structured import response_schema
 from sidecar.errors import InvalidParams, SessionBusy
 from sidecar.sessions.admission import Admission
+from sidecar.sessions.approvals import Held
 from sidecar.sessions.deciding import decide
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.turn_request import TurnRequest
@@ -72,8 +73,16 @@ async def run(params: RunParams, call: Call, services: Services) -> RunResult | 
     request = replace(request, input_messages=kept, only_decides=not kept and bool(given))
     request = await _without_known_input(session, request)
     request = replace(request, middleware=await middleware_of(session.workspace, params.middleware or ()))
-    await _decide(session, given, params.when_busy)
-    return await _admission(session, params, request, call, services).run(params.when_busy)
+    held = await _decide(session, given, params.when_busy)
+    if held is None or not held.is_decided:
+        return await _admission(session, params, request, call, services).run(params.when_busy)
+    held.taken_by = run_id = call.run_ticket.run_id
+    try:
+        request = replace(request, goes_on_with=held)
+        return await _admission(session, params, request, call, services).run(params.when_busy)
+    finally:
+        if held.taken_by == run_id:
+            held.taken_by = None
 
 
 async def _run_one_off(
@@ -95,15 +104,17 @@ async def _run_one_off(
     return await _admission(session, params, request, call, services).run("reject")
 
 
-async def _decide(session: OpenSession, given: Sequence[Message], when_busy: str) -> None:
-    """Store the approvals of the input: the run goes on with the calls that they are about."""
-    decisions = told_decisions(session.approvals, given)
-    if not decisions:
-        return
+async def _decide(session: OpenSession, given: Sequence[Message], when_busy: str) -> Held | None:
+    """Store the approvals of the input; what holds the calls that they are about, and that the run goes on with."""
+    held, decisions = told_decisions(session.approvals, given)
+    if held is None:
+        return None
     holder = session.slot.holder
     if holder is not None and when_busy != "queue":
         raise SessionBusy(session.session_id, holder.run_id, len(session.slot.waiting), ("queue",))
-    await decide(session, decisions)
+    if decisions:
+        await decide(session, decisions)
+    return held
 
 
 async def _without_known_input(session: OpenSession, request: TurnRequest) -> TurnRequest:

@@ -21,8 +21,10 @@ def without_decisions(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(kept)
 
 
-def told_decisions(approvals: SessionApprovals, messages: Sequence[Message]) -> Sequence[Deciding]:
-    """The approvals of the input. One that is stored already, and not acted on, may come again: it is left out.
+def told_decisions(approvals: SessionApprovals, messages: Sequence[Message]) -> tuple[Held | None, Sequence[Deciding]]:
+    """The approvals of the input: what holds the calls that they are about, and what is new of them.
+
+    One that is stored already, and not acted on, may come again.
 
     Raises:
         InvalidParams: one answers no open request of this session, two answer one, or they are about the calls of more
@@ -46,7 +48,7 @@ def told_decisions(approvals: SessionApprovals, messages: Sequence[Message]) -> 
             about = held
             is_new = question.decision is None
             told[block.request_id] = Deciding(held, block.request_id, read_response(block)) if is_new else None
-    return [one for one in told.values() if one is not None]
+    return about, [one for one in told.values() if one is not None]
 
 
 def _is_taken(held: Held, question: Question, block: ApprovalResponseBlock) -> bool:

@@ -38,8 +38,10 @@ class Response:
 class BadEnvelope(Exception):
     """The message is no JSON-RPC 2.0; `id` is what can be answered to."""
 
-    def __init__(self, why: str, request_id: RequestId | None = None) -> None:
+    def __init__(self, why: str, request_id: RequestId | None = None, *, is_answer: bool = False) -> None:
         super().__init__(why)
+        self.is_answer = is_answer
+        """It names no method: if it is anything, it is an answer."""
         self.error = InvalidRequest(why)
         self.id = request_id
 
@@ -58,11 +60,11 @@ def classify(message: Json) -> Request | Notification | Response:
     request_id = fields.get("id")
     known_id = request_id if _is_id(request_id) else None
     if fields.get("jsonrpc") != "2.0":
-        raise BadEnvelope('a message holds "jsonrpc": "2.0"', known_id)
+        raise BadEnvelope('a message holds "jsonrpc": "2.0"', known_id, is_answer="method" not in fields)
     if "method" not in fields:
         if "result" in fields or "error" in fields:
             return Response(request_id, fields)
-        raise BadEnvelope("a message holds a method, a result or an error", known_id)
+        raise BadEnvelope("a message holds a method, a result or an error", known_id, is_answer=True)
     method = fields["method"]
     if not isinstance(method, str):
         raise BadEnvelope("method is a string", known_id)

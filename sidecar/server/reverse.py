@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from protocol.base import Json, JsonObject
 from protocol.errors import KINDS
@@ -14,6 +14,11 @@ from .envelope import Response, notification, request
 
 _TOO_LARGE: Final = KINDS["messageTooLarge"].code
 _GONE: Final[JsonObject] = {"error": {"code": 0, "message": "the client can answer nothing any more"}}
+
+
+class _Asked(NamedTuple):
+    answer: "asyncio.Future[JsonObject]"
+    answered: Callable[[], None] | None
 
 
 class ReverseRequests:
@@ -27,18 +32,26 @@ class ReverseRequests:
         """
         self._send = send
         self._ids = count(1)
-        self._open: dict[str, asyncio.Future[JsonObject]] = {}
+        self._open: dict[str, _Asked] = {}
         self._closed = False
         self.max_bytes = 64 << 20
         """Longest request that the client takes."""
 
-    async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
+    async def request(
+        self,
+        method: str,
+        params: JsonObject,
+        *,
+        timeout: float | None = None,
+        answered: Callable[[], None] | None = None,
+    ) -> Json:
         """Ask, and wait. Whoever stops waiting sends `$/cancelRequest` by that.
 
         Args:
             method: What is asked.
             params: As they go on the wire.
             timeout: Seconds; None waits as long as the client lives.
+            answered: Called at once when its answer is read.
 
         Raises:
             AskFailed: the client answered with an error, has gone, or does not take so long a request.
@@ -50,7 +63,8 @@ class ReverseRequests:
         body = request(request_id, method, params)
         if len(body) > self.max_bytes:
             raise AskFailed(_TOO_LARGE, f"the request is longer than the {self.max_bytes} bytes that the client takes")
-        answer = self._open[request_id] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._open[request_id] = _Asked(answer, answered)
         self._send(body)
         try:
             async with asyncio.timeout(timeout):
@@ -67,16 +81,22 @@ class ReverseRequests:
         waiting = self._open.pop(response.id, None) if isinstance(response.id, str) else None
         if waiting is None:
             LOGGER.info("an answer to a request that is not open was ignored")
-        elif not waiting.done():
-            waiting.set_result(response.message)
+        elif not waiting.answer.done():
+            waiting.answer.set_result(response.message)
+            if waiting.answered is not None:
+                waiting.answered()
+
+    def is_open(self, request_id: object) -> bool:
+        """Whether a request of ours waits under this id."""
+        return isinstance(request_id, str) and request_id in self._open
 
     def close(self) -> None:
         """The client will answer nothing more: whoever waits hears so at once, and so does who asks later."""
         self._closed = True
         while self._open:
             _, waiting = self._open.popitem()
-            if not waiting.done():
-                waiting.set_result(_GONE)
+            if not waiting.answer.done():
+                waiting.answer.set_result(_GONE)
 
 
 def _failure(message: JsonObject) -> AskFailed:

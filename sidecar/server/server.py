@@ -32,6 +32,7 @@ from sidecar.stores.base import StoreError
 from sidecar.telemetry import LOGGER, log_failure
 from sidecar.transport.decode import DecodeError, decode, has_nul
 from sidecar.transport.framing import Fault
+from sidecar.transport.peek import HEAD_BYTES, peek
 
 from .envelope import (
     BadEnvelope,
@@ -114,10 +115,10 @@ class Server:
         try:
             message = classify(decode(body, self._limits.max_json_depth))
         except DecodeError as error:
-            self._wire.send(error_answer(None, _parse_error(error)))
+            self._refuse_unreadable(peek(body[:HEAD_BYTES]).response_id, None, _parse_error(error))
             return
         except BadEnvelope as bad:
-            self._wire.send(error_answer(bad.id, bad.error))
+            self._refuse_unreadable(bad.id if bad.is_answer else None, bad.id, bad.error)
             return
         if isinstance(message, Request):
             self._on_request(message, has_nul=has_nul(body))
@@ -125,6 +126,13 @@ class Server:
             self._on_notification(message)
         else:
             self.reverse.answer(message)
+
+    def _refuse_unreadable(self, response_id: Json, request_id: RequestId | None, error: SidecarError) -> None:
+        """What cannot be read; as the answer to a request of ours, it is one that failed."""
+        if self.reverse.is_open(response_id):
+            self.reverse.answer(Response(response_id, {"error": error.wire()}))
+        else:
+            self._wire.send(error_answer(request_id, error))
 
     def on_fault(self, fault: Fault) -> None:
         """A message that could not be received."""

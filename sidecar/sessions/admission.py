@@ -15,6 +15,7 @@ from sidecar.errors import Overloaded, SessionBusy, SidecarError
 from sidecar.stores.base import StoreError, Unknown
 
 from .approvals import GoingOn, going_on
+from .deciding import withdrawn
 from .event_log import is_lost
 from .ids import now
 from .open_session import OpenSession
@@ -244,10 +245,17 @@ class Admission:
         if told is not None:
             data["error"] = told
         warnings: tuple[WireWarning, ...] = ()
+        ends = [Draft("run.completed", data)]
+        held = self._request.goes_on_with if status == "cancelled" else None
         try:
+            if held is not None:
+                taken_back = await withdrawn(session, held)
+                ends = [*taken_back.drafts, Draft("run.completed", data, requests=taken_back.closing)]
+                session.approvals.drop(held)
+                session.transcript.extend(taken_back.messages)
             await asyncio.shield(
                 session.log.append(
-                    [Draft("run.completed", data)],
+                    ends,
                     lambda last_seq: [ended.model_copy(update={"last_seq": last_seq}).put()],
                     run_id=record.run_id,
                 )

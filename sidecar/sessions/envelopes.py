@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from protocol.base import JsonObject
 from protocol.messages import FunctionResultBlock, Message
-from sidecar.agents.sink import CallNote, Draft
+from sidecar.agents.sink import CallNote, Draft, RequestNote
 from sidecar.stores.base import CallRecord, Event, Put, PutCall, PutMessage, PutRequest, StoredEvent
 
 from .stored_json import stored_json
@@ -70,7 +70,7 @@ def draft_rows(drafts: Sequence[Draft], run_id: str | None, *, is_delegated: boo
     return [
         *_message_rows(drafts, run_id, is_delegated=is_delegated),
         *_call_rows(drafts, run_id),
-        *_request_rows(drafts),
+        *request_rows([note for draft in drafts for note in draft.requests]),
     ]
 
 
@@ -93,9 +93,9 @@ def _call_rows(drafts: Sequence[Draft], run_id: str | None) -> list[PutCall]:
     ]
 
 
-def _request_rows(drafts: Sequence[Draft]) -> list[PutRequest]:
-    """The writes that store the open requests of some events; of each request the last word counts."""
-    found = {note.request_id: note for draft in drafts for note in draft.requests}
+def request_rows(notes: Sequence[RequestNote]) -> list[PutRequest]:
+    """The writes that store requests to the host; of each the last word counts."""
+    found = {note.request_id: note for note in notes}
     return [
         PutRequest(note.request_id, stored_json(note.body) if note.body is not None else None)
         for note in found.values()

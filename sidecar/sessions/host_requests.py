@@ -26,6 +26,8 @@ class OpenRequest:
     pending: PendingRequest
     answer: "asyncio.Future[JsonObject]"
     """What `resolveRequest` brought: `result` or `error`; cancelled: it would come too late."""
+    is_taken: bool = False
+    """The client's own answer was read: it came first."""
     is_answered: bool = False
     """That is what counts."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,12 +60,18 @@ class HostRequests:
             answer: An object with `result` or `error`.
         """
         request = self._open.get(request_id)
-        if request is not None and not request.answer.done():
+        if request is not None and not request.is_taken and not request.answer.done():
             request.answer.set_result(answer)
             await request.closed.wait()
             if request.is_answered:
                 return "resolved"
         return "alreadyResolved" if self.knows(request_id) else "unknown"
+
+    def take(self, request_id: str) -> None:
+        """The client's own answer has come."""
+        request = self._open.get(request_id)
+        if request is not None:
+            request.is_taken = True
 
     def tell(self, request_id: str, text: str) -> bool:
         """The host tells how a request gets on; whether it is open."""

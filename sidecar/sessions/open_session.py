@@ -156,9 +156,17 @@ class OpenSession:
             self.requests.close(draft.data["requestId"])
         return dropped
 
+    def rule_agent(self, agent: str) -> str:
+        """What rules that count always call an agent: one that came over the wire is not the configured one."""
+        return agent if self.record.agent_spec is None else f"inline {agent}"
+
     def lasting_rules(self, agent: str) -> list[StandingRule]:
         """Rules that count for an agent in this session's folder, whatever the session."""
-        return [rule for rule in self.always_rules.read() if rule.agent == agent and rule.cwd == self.record.cwd]
+        return [
+            rule
+            for rule in self.always_rules.read()
+            if rule.agent == self.rule_agent(agent) and rule.cwd == self.record.cwd
+        ]
 
     async def keep_rule(self, rule: StandingRule) -> None:
         """Keep a rule that a person has made. One that cannot be kept is logged: the next call is asked about again."""

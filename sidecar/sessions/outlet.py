@@ -29,8 +29,21 @@ class AskFailed(Exception):
 class Ask(Protocol):
     """Sends a request to the client, and waits."""
 
-    async def __call__(self, method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
+    async def __call__(
+        self,
+        method: str,
+        params: JsonObject,
+        *,
+        timeout: float | None = None,
+        answered: Callable[[], None] | None = None,
+    ) -> Json:
         """The answer's result. Whoever stops waiting takes the request back.
+
+        Args:
+            method: What is asked.
+            params: As they go on the wire.
+            timeout: Seconds; `None`: as long as the client lives.
+            answered: Called at once when an answer is read, before anything that the client has sent after it.
 
         Raises:
             AskFailed: the client answered with an error, or has gone.
@@ -39,13 +52,15 @@ class Ask(Protocol):
         ...
 
 
-async def nobody(method: str, params: JsonObject, *, timeout: float | None = None) -> Json:
+async def nobody(
+    method: str, params: JsonObject, *, timeout: float | None = None, answered: Callable[[], None] | None = None
+) -> Json:
     """Asks nobody: what a client that can answer nothing says.
 
     Raises:
         AskFailed: always.
     """
-    del params, timeout
+    del params, timeout, answered
     raise AskFailed(0, f"nobody can be asked {method}")
 
 

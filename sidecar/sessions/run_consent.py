@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal
 
 from protocol.agents import ApprovalConfig
@@ -149,9 +150,10 @@ class RunConsent:
     async def _sent(self, question: Question, timeout_s: float | None) -> JsonObject:
         """The client's answer, as `host/requestApproval` has it."""
         payload, options = question.pending.payload, question.options
+        taken = partial(self._session.requests.take, question.pending.request_id)
         if self._outlet.host.approvals:
-            return await self._outlet.ask(HOST_REQUEST_APPROVAL.name, payload, timeout=timeout_s)
-        action = await self._outlet.ask(_MESSAGE_REQUEST, message_request(payload), timeout=timeout_s)
+            return await self._outlet.ask(HOST_REQUEST_APPROVAL.name, payload, timeout=timeout_s, answered=taken)
+        action = await self._outlet.ask(_MESSAGE_REQUEST, message_request(payload), timeout=timeout_s, answered=taken)
         return _as_outcome(read_action(action, options))
 
     async def _decide(self, held: Held, request_id: str, answer: Answer, by: By) -> None:
@@ -163,7 +165,7 @@ class RunConsent:
         finally:
             self._session.requests.close(request_id)
         reached("approval.decide.after")
-        rule = rule_of(question, answer, self._session.record, self._agent)
+        rule = rule_of(question, answer, self._session.record, self._session.rule_agent(self._agent))
         if rule is not None:
             await self._session.keep_rule(rule)
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, TypeVar
 
 from pydantic import ValidationError
@@ -26,6 +27,7 @@ from .turn_sink import TurnSink
 
 R = TypeVar("R", bound=WireModel)
 
+_MAY_BE_A_RESULT: Final = frozenset({"text", "image", "audio", "resource_link", "resource"})
 EDITOR_S: Final = 5.0
 """So long a host may take to tell of its editor."""
 
@@ -73,6 +75,8 @@ class RunHost:
         question = _Question("hostTool", HOST_CALL_TOOL.name, shown, hidden, call.timeout_ms, call.progress)
         given = await self._ask(question, CallToolResult)
         content = (TextBlock(text=given.content),) if isinstance(given.content, str) else given.content
+        if odd := next((block.type for block in content if block.type not in _MAY_BE_A_RESULT), None):
+            raise HostError(f"the host's answer has the wrong shape: content: a result holds no {odd[:100]!r}")
         return ToolResult(content, given.structured_content, is_error=bool(given.is_error))
 
     async def hook(self, phase: Literal["beforeRun", "afterRun"], shown: JsonObject, params: JsonObject) -> JsonObject:
@@ -134,7 +138,8 @@ class RunHost:
                 raise HostUnavailable("the host was not asked: the request could not be recorded")
             params = {name: value for name, value in pending.payload.items() if name != "phase"} | question.hidden
             seconds = question.timeout_ms / 1000 if question.timeout_ms is not None else None
-            asked = asyncio.create_task(self._outlet.ask(question.method, params, timeout=seconds))
+            taken = partial(self._requests.take, pending.request_id)
+            asked = asyncio.create_task(self._outlet.ask(question.method, params, timeout=seconds, answered=taken))
             answer = _read(await first_answer(request, asked), result)
             outcome = answer.action if isinstance(answer, ElicitResult) else "completed"
         except TimeoutError:

@@ -74,7 +74,13 @@ async def test_calls_of_one_answer_are_asked_at_the_same_time(start_host: Any, m
         (Refuses(-32601, "no"), "Error: the host does not serve this"),
         (Refuses(-1, "broken"), "Error: the host failed: broken"),
         ({"content": 5}, "Error: the host's answer has the wrong shape"),
-        (None, ""),
+        (None, "Error: the host's answer has the wrong shape: content"),
+        ({}, "Error: the host's answer has the wrong shape: content"),
+        ({"content": "x", "isError": "no"}, "Error: the host's answer has the wrong shape: isError"),
+        (
+            {"content": [{"type": "functionCall", "callId": "c", "name": "n", "arguments": {}}]},
+            "Error: the host's answer has the wrong shape: content: a result holds no 'functionCall'",
+        ),
     ],
 )
 async def test_what_goes_wrong_at_the_host_is_an_error_result(
@@ -88,6 +94,33 @@ async def test_what_goes_wrong_at_the_host_is_an_error_result(
     assert (await session.run("weather?"))["text"] == "sorry"
 
     assert told(model)[0][1].startswith(text)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"jsonrpc":"2.0","id":"ID","result":{"content":"x","structuredContent":{"score":NaN}}}',
+        '{"jsonrpc":"2.0","id":"ID","result":{"content":"x","structuredContent":{"n":1180591620717411303424}}}',
+        '{"jsonrpc":"2.0","id":"ID","result":{"content":"x","structuredContent":' + "[" * 300 + "]" * 300 + "}}",
+        '{"jsonrpc":"2.0","id":"ID"}',
+        '{"jsonrpc":"1.0","id":"ID","result":{"content":"x"}}',
+        '{"id":"ID","result":{"content":"x"}}',
+    ],
+    ids=["NaN", "2^70", "deep", "nothing", "1.0", "no version"],
+)
+async def test_an_answer_that_cannot_be_read_fails_the_call_at_once(
+    start_host: Any, model: FakeModel, answer: str
+) -> None:
+    session = await start(start_host, model)
+    wants(model, ("forecast", {"city": "Bern"}))
+    model.says(T("sorry"), F())
+    run = session.start("weather?")
+    (asked,) = await session.host.until(lambda: session.host.asked("host/callTool"))
+
+    session.host.write(answer.replace("ID", asked["id"]).encode() + b"\n")
+
+    assert (await run.result())["text"] == "sorry"
+    assert told(model)[0][1].startswith("Error: the host failed")
 
 
 async def test_a_call_has_the_time_that_its_tool_says(start_host: Any, model: FakeModel) -> None:

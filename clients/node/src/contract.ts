@@ -190,7 +190,7 @@ export interface CallToolParams {
 
 /** What a host's tool gave. */
 export interface CallToolResult {
-  content?: string | (TextBlock | MediaBlock | ResourceLinkBlock | ResourceBlock | ReasoningBlock | FunctionCallBlock | FunctionResultBlock | ApprovalRequestBlock | ApprovalResponseBlock | UsageBlock | ErrorBlock | UnknownBlock)[];
+  content: string | (TextBlock | MediaBlock | ResourceLinkBlock | ResourceBlock | ReasoningBlock | FunctionCallBlock | FunctionResultBlock | ApprovalRequestBlock | ApprovalResponseBlock | UsageBlock | ErrorBlock | UnknownBlock)[];
   structuredContent?: Json;
   isError?: boolean;
 }

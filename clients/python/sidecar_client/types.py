@@ -476,7 +476,7 @@ class CallToolParams(TypedDict):
 class CallToolResult(TypedDict):
     """What a host's tool gave."""
 
-    content: NotRequired[str | list[Block]]
+    content: str | list[Block]
     structuredContent: NotRequired[Json]
     isError: NotRequired[bool]
 
