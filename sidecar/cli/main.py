@@ -9,7 +9,7 @@ from typing import Final
 from protocol.version import VERSION
 from sidecar_client import SidecarClientError
 
-from . import chat, config, demo, doctor, memory, new, output, run, schema, serve, sessions, setup, trust
+from . import acp, chat, config, demo, doctor, memory, new, output, run, schema, serve, sessions, setup, trust
 from .command import Command, CommandError, shared_options
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -25,6 +25,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     config.COMMAND,
     trust.COMMAND,
     new.COMMAND,
+    acp.COMMAND,
 )
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
