@@ -43,6 +43,6 @@ async def test_a_whole_conversation_by_neovim(workspace: Workspace, tmp_path: Pa
 
 
 def lua_of(page: str) -> str:
-    """The page's one block of Lua."""
-    (block,) = re.findall(r"^```lua\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    """The page's first block of Lua: the settings."""
+    block, *_ = re.findall(r"^```lua\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
     return block

@@ -16,6 +16,8 @@ from .peer import Peer
 
 ANSWER_S: Final = 5.0
 """At the end of the input, requests that are no prompts get this long to be answered."""
+BOTH_ENDS_S: Final = 0.5
+"""So long after the end of its reading the end of an editor's talking is waited for."""
 FLUSH_S: Final = 2.0
 """What is written last gets this long to be read."""
 
@@ -45,8 +47,12 @@ async def serve(inbound: int, outbound: int, arguments: Sequence[str], new_sessi
         if not ended.done():
             ended.set_result(_End(code, why))
 
+    def gone(why: str) -> None:
+        """An editor that leaves closes both pipes, in whichever order; one that still talks does not read."""
+        asyncio.get_running_loop().call_later(BOTH_ENDS_S, end, 1, why)
+
     connection = Connection(inbound, outbound, framing="ndjson")
-    peer = Peer(connection, on_eof=lambda: end(0, "end of input"), on_gone=lambda why: end(1, why))
+    peer = Peer(connection, on_eof=lambda: end(0, "end of input"), on_gone=gone)
     parent = ParentWatch(lambda why: end(1, why))
     restore = signals.install(lambda number: end(128 + number, f"signal {number}"))
     parent.watch_parent()
