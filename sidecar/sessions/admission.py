@@ -134,7 +134,13 @@ class Admission:
         if held is None:
             return None
         held.taken_by = self._ticket.run_id
-        return going_on(held, await session.transcript.load(session.session_id))
+        found: GoingOn | None = None
+        try:
+            found = going_on(held, await session.transcript.load(session.session_id))
+        finally:
+            if found is None:  # nobody goes on with them: they must not stay this run's
+                held.taken_by = None
+        return found
 
     async def _open_call_ids(self) -> frozenset[str]:
         """Of calls that wait for consent: nobody else's may be taken for them."""
