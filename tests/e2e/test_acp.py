@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.bench.acp_agent import BEGINNING, agents, opening, selected
+from tests.bench.acp_client import CAPABLE, Acp, AcpError, joined, prompt
 from tests.bench.fake_model import F, FakeModel, T
-from tests.e2e.acp_agent import BEGINNING, agents, opening, selected
-from tests.e2e.acp_client import CAPABLE, Acp, AcpError, joined, prompt
 from tests.e2e.cli_process import Cli
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.acp_agent import BEGINNING, agents, ended_runs, opening, selected
-from tests.e2e.acp_client import CAPABLE, Acp, AcpError, prompt
+from tests.bench.acp_agent import BEGINNING, agents, ended_runs, opening, selected
+from tests.bench.acp_client import CAPABLE, Acp, AcpError, prompt
 
 
 @pytest.fixture

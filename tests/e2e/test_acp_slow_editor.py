@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.acp_client import Acp, prompt
 from tests.bench.fake_model import DONE, F, FakeModel, Reply, Stall, T
 from tests.bench.model_script import Piece
 from tests.bench.waiting import eventually
-from tests.e2e.acp_client import Acp, prompt
 from tests.e2e.cli_process import Cli
 
 WORDS = [f"{number:<16384}" for number in range(500)]

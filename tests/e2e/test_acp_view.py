@@ -4,7 +4,7 @@ from typing import Any
 
 from sidecar.cli.acp.settings import config_options, modes
 from sidecar.cli.acp.view import SessionView
-from tests.e2e.acp_client import Json, Schema
+from tests.bench.acp_client import Json, Schema
 
 
 def event(kind: str, data: Json, **envelope: Any) -> Any:

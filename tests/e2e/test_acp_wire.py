@@ -12,8 +12,8 @@ import pytest
 
 from sidecar.cli.acp import command
 from sidecar.cli.command import CommandError
+from tests.bench.acp_client import Acp, AcpError, prompt
 from tests.bench.processes import children
-from tests.e2e.acp_client import Acp, AcpError, prompt
 from tests.e2e.cli_process import COMMAND, Cli
 
 SECRET = "hunter2"

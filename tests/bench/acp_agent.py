@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.acp_client import Acp, Json
+from tests.bench.acp_client import Acp, Json
 from tests.e2e.cli_process import Cli
 
 PLUGIN = '''
