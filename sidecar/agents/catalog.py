@@ -60,6 +60,10 @@ class AgentCatalog:
             AgentInfo(name=name, description=spec.description, model=spec.model) for name, spec in self._agents.items()
         )
 
+    def models(self) -> tuple[str, ...]:
+        """The models that agents name."""
+        return tuple(spec.model for spec in self._agents.values() if spec.model is not None)
+
 
 def refuse_what_is_not_there(spec: AgentSpec) -> None:
     """Refuse fields whose feature this build lacks: silence would be a lie."""

@@ -15,9 +15,9 @@ async def list_agents(params: Empty, call: Call, services: Services) -> ListAgen
 
 
 async def list_models(params: Empty, call: Call, services: Services) -> ListModelsResult:
-    """The models that are known by configuration, or installed."""
+    """The models that are known by configuration, installed, or on the lists of configured endpoints."""
     workspace = await services.workspaces.of(None)
-    return ListModelsResult(items=tuple(await workspace.models.infos()))
+    return ListModelsResult(items=tuple(await workspace.models.offered(workspace.catalog.models())))
 
 
 async def list_providers(params: Empty, call: Call, services: Services) -> ListProvidersResult:

@@ -55,5 +55,5 @@ async def _on_offer(services: Services) -> ConfigUpdated:
         workspace = services.workspaces.base
     return ConfigUpdated(
         agents=tuple(info.name for info in workspace.catalog.infos()),
-        models=tuple(info.model for info in await workspace.models.infos()),
+        models=tuple(info.model for info in await workspace.models.infos(workspace.catalog.models())),
     )

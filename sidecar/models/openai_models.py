@@ -1,6 +1,7 @@
-"""The models that an OpenAI-compatible endpoint lists. One request, made only when a default must be found."""
+"""The models that an OpenAI-compatible endpoint lists, and what it says of them. One request; no model is called."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from providers.api.clean_text import clean_text
@@ -12,9 +13,28 @@ from .openai_errors import error_of_connection, error_of_status
 
 LISTING_TIMEOUT_S: Final = 15.0
 
+_CONTEXT_SIZE_FIELDS: Final = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""The same fact by vLLM, OpenRouter and Together, Groq, Mistral and LM Studio. OpenAI's own list is silent."""
 
-async def list_model_ids(endpoint: OpenAIEndpoint) -> list[str]:
-    """The ids, in the endpoint's order.
+_SANE_SIZE: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """One model of a list; None is what the endpoint does not say."""
+
+    model_id: str
+    context_size: int | None = None
+    tools: bool | None = None
+    images: bool | None = None
+
+
+async def list_models(endpoint: OpenAIEndpoint, timeout_s: float = LISTING_TIMEOUT_S) -> list[ListedModel]:
+    """What the endpoint offers, in its order.
+
+    Args:
+        endpoint: who is asked.
+        timeout_s: for the whole request.
 
     Raises:
         ModelAuth: the endpoint refused the key, or needs one.
@@ -27,10 +47,10 @@ async def list_model_ids(endpoint: OpenAIEndpoint) -> list[str]:
     where = f"endpoint {endpoint.name!r} at {endpoint.address}"
     listing = await asyncio.to_thread(lambda: client.models.with_raw_response)
     try:
-        async with asyncio.timeout(LISTING_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             response = await listing.list(extra_headers=headers)
     except TimeoutError:
-        raise ModelUnavailable(f"{where} did not list its models within {LISTING_TIMEOUT_S:g} s") from None
+        raise ModelUnavailable(f"{where} did not list its models within {timeout_s:g} s") from None
     except APIStatusError as error:
         meaning = error_of_status(error.status_code, error.body, {}, endpoint=endpoint.name, model="")
         if isinstance(meaning, ModelAuth):
@@ -39,17 +59,39 @@ async def list_model_ids(endpoint: OpenAIEndpoint) -> list[str]:
     except APIConnectionError as error:
         raise error_of_connection(error, endpoint.name, endpoint.address) from None
     try:
-        ids = _ids(parse(response.content))
+        models = _models(parse(response.content))
     except ValueError:
-        ids = None
-    if ids is None:
+        models = None
+    if models is None:
         raise ModelUnavailable(f"{where} did not answer with a list of models; check base_url")
-    return ids
+    return models
 
 
-def _ids(listed: Any) -> list[str] | None:
+def _models(listed: Any) -> list[ListedModel] | None:
     rows = cast(dict[str, Any], listed).get("data") if isinstance(listed, dict) else None
     if not isinstance(rows, list):
         return None
-    ids = [cast(dict[str, Any], row).get("id") for row in cast(list[Any], rows) if isinstance(row, dict)]
-    return [clean_text(name) for name in ids if isinstance(name, str) and name]
+    known = [cast(dict[str, Any], row) for row in cast(list[Any], rows) if isinstance(row, dict)]
+    return [_model(row) for row in known if isinstance(row.get("id"), str) and row["id"]]
+
+
+def _model(row: dict[str, Any]) -> ListedModel:
+    sizes = (row.get(field) for field in _CONTEXT_SIZE_FIELDS)
+    return ListedModel(
+        clean_text(row["id"]),
+        context_size=next((size for size in sizes if type(size) is int and 0 < size < _SANE_SIZE), None),
+        tools=_says(row.get("supported_parameters"), "tools", row, "function_calling"),
+        images=_says(_object(row.get("architecture")).get("input_modalities"), "image", row, "vision"),
+    )
+
+
+def _says(listed: Any, word: str, row: dict[str, Any], capability: str) -> bool | None:
+    """OpenRouter lists what a model takes; Mistral has a flag for it."""
+    if isinstance(listed, list):
+        return word in listed
+    flag = _object(row.get("capabilities")).get(capability)
+    return flag if isinstance(flag, bool) else None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

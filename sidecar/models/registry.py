@@ -17,9 +17,10 @@ from sidecar.models import embedded_files
 
 from .custom import CustomChat
 from .embedded import EmbeddedChat
+from .offered import Offered
 from .openai_chat import OpenAIChat
 from .openai_endpoint import OpenAIEndpoint
-from .openai_models import list_model_ids
+from .openai_models import ListedModel, list_models
 from .openai_responses import OpenAIResponses
 from .scripted import ScriptedChat
 
@@ -55,6 +56,7 @@ class Models:
         self._found_default: str | None = None
         self._clients: dict[str, ChatClient] = {}
         self._openai: dict[str, OpenAIEndpoint] = {}
+        self._offered = Offered()
 
     def get(self, model: str) -> ChatClient:
         """The client of `endpoint:model`; the same one each time. Whether it can be reached, its first call tells.
@@ -111,6 +113,23 @@ class Models:
         names = [default, *also, EMBEDDED if is_embedded and "embedded" in self._endpoints else None]
         return [self._info(name, default) for name in dict.fromkeys(filter(None, names))]
 
+    async def offered(self, also: Iterable[str] = ()) -> list[ModelInfo]:
+        """The same, and what the endpoints list that have an address, configured or the environment's.
+
+        Args:
+            also: further names, such as those of configured agents.
+        """
+        has_address = [
+            (name, config)
+            for name, config in self._endpoints.items()
+            if config.type in _LISTING and (config.base_url or (name == "openai" and self._has_environment()))
+        ]
+        listed = await self._offered.by([self.openai_endpoint(name, config) for name, config in has_address])
+        known = {info.model: info for info in await self.infos(also)}
+        return [_told(listed[name], info) if name in listed else info for name, info in known.items()] + [
+            _told(model, self._listed_info(name)) for name, model in listed.items() if name not in known
+        ]
+
     async def aclose(self) -> None:
         """Close all connections, and end the processes of embedded models."""
         clients, self._clients = self._clients, {}
@@ -147,7 +166,7 @@ class Models:
 
     async def _only_listed(self) -> str:
         endpoint = self.openai_endpoint("openai", self._endpoints["openai"])
-        ids = await list_model_ids(endpoint)
+        ids = [model.model_id for model in await list_models(endpoint)]
         if not ids:
             raise ModelUnavailable(f"the endpoint at {endpoint.address} lists no models; set OPENAI_MODEL")
         if len(ids) > 1:
@@ -166,6 +185,17 @@ class Models:
         except ModelNotFound:  # it is named somewhere; whether it works, a run will tell
             pass
         return ModelInfo(model=name, endpoint=endpoint, default=True if name == default else None, **facts)
+
+    def _listed_info(self, name: str) -> ModelInfo:
+        """The same for one of many, without a client that nobody has asked for."""
+        endpoint = name.partition(":")[0]
+        return ModelInfo(model=name, endpoint=endpoint, context_size=self._endpoints[endpoint].context_size)
+
+
+def _told(model: ListedModel, info: ModelInfo) -> ModelInfo:
+    """What the configuration says of a model; where it is silent, what its endpoint says."""
+    told = {"context_size": model.context_size, "tools": model.tools, "images": model.images}
+    return info.model_copy(update={name: value for name, value in told.items() if getattr(info, name) is None})
 
 
 _Factory = Callable[[Models, str, EndpointConfig, str], ChatClient]
@@ -188,6 +218,9 @@ def _scripted(models: Models, endpoint: str, config: EndpointConfig, model: str)
     del models
     return ScriptedChat(endpoint, model, context_size=config.context_size)
 
+
+_LISTING: Final = frozenset({"openai", "openai_responses"})
+"""Types of endpoints that can be asked for a list."""
 
 _FACTORIES: Final[Mapping[str, _Factory]] = {
     "openai": _openai,
