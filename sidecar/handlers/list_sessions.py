@@ -2,6 +2,7 @@
 
 from protocol.sessions import ListSessionsParams, ListSessionsResult, SessionInfo
 from sidecar.errors import InvalidParams
+from sidecar.sessions.record import plain_folder
 from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import stored_info
 from sidecar.stores.base import SessionQuery, SessionRow, StoreError
@@ -12,7 +13,7 @@ from .services import Call, Services
 async def list_sessions(params: ListSessionsParams, call: Call, services: Services) -> ListSessionsResult:
     """A session that is open here is shown as it is now."""
     store = await services.sessions.stores.durable()
-    query = SessionQuery(cwd=params.cwd, text=params.query, archived=params.archived)
+    query = SessionQuery(cwd=plain_folder(params.cwd), text=params.query, archived=params.archived)
     try:
         page = await store.list(query, params.cursor, services.pages.items(params), services.pages.bytes)
     except ValueError:

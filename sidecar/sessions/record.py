@@ -1,5 +1,7 @@
 """What is stored of a session besides messages, state and events, and what is stored of a run."""
 
+from pathlib import PurePath
+
 from pydantic import Field, ValidationError
 
 from protocol.agents import AgentSpec, ProviderEntry
@@ -111,6 +113,11 @@ class RunRecord(WireModel):
         return PutRun(run_id=self.run_id, body=stored_json(self), ended=self.ended)
 
 
+def plain_folder(path: str | None) -> str | None:
+    """One way to write a folder: `/a/b/` and `/a//b` are `/a/b`. Links and `..` stay, as they may lead elsewhere."""
+    return str(PurePath(path)) if path else None
+
+
 def new_record(
     params: CreateSessionParams, agent: str, default_cwd: str | None, providers: tuple[ProviderEntry, ...] = ()
 ) -> SessionRecord:
@@ -124,7 +131,7 @@ def new_record(
         instructions=params.instructions,
         context_providers=providers,
         title=params.title,
-        cwd=params.cwd or default_cwd,
+        cwd=plain_folder(params.cwd or default_cwd),
         created_at=created,
         updated_at=created,
         epoch=new_id("ep"),
