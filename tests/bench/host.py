@@ -14,7 +14,6 @@ import asyncio
 import itertools
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from tests.bench.handles import PATIENCE_S, Asked, HostRun, HostSession, RpcError
 from tests.bench.ledger import Ledger
+from tests.bench.sidecar_process import SidecarProcess
 from tests.bench.wire import EventChecker, Framing, Json, StrictParser, encode
 
 __all__ = ["LATER", "FakeHost", "HostGone", "HostRun", "HostSession", "Refuses", "RpcError"]
@@ -57,6 +57,7 @@ class FakeHost:
         initialize: Json | None = None,
         greet: bool = True,
         under: tuple[str, ...] = (),
+        fresh: bool = False,
         check: bool = True,
         ledger: Ledger | None = None,
     ) -> None:
@@ -71,6 +72,7 @@ class FakeHost:
             initialize: The params of the first request.
             greet: Whether `initialize` is sent at all.
             under: A command to start it with, such as a parent that can be killed.
+            fresh: Whether the program is started anew instead of being forked from a warm process.
             check: Whether every event is held against the contract.
             ledger: Where to write down what was acknowledged, before anyone is told of it.
         """
@@ -90,6 +92,7 @@ class FakeHost:
         self._initialize = initialize or {}
         self._greet = greet
         self._under = under
+        self._fresh = fresh
         self._ids = itertools.count(1001)  # below that, ids are the tests' own
         self._waiting: dict[int | str, asyncio.Future[Json]] = {}
         self._replays: dict[int | str, Json] = {}
@@ -131,15 +134,8 @@ class FakeHost:
     async def start(self) -> None:
         """Start the process; say nothing yet."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "PYTHONPATH"))}
-        self.process = await asyncio.create_subprocess_exec(
-            *self._under,
-            str(Path(sys.executable).with_name("agent-sidecar")),
-            *self._args,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**environment, **self._env},
-            cwd=self._cwd,
+        self.process = await SidecarProcess.start(
+            self._args, {**environment, **self._env}, self._cwd, self._under, fresh=self._fresh
         )
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._read_stderr())]
 
@@ -251,14 +247,14 @@ class FakeHost:
 
     def stop_reading(self) -> None:
         """Close our end of the sidecar's stdout."""
-        self.process._transport.get_pipe_transport(1).close()
+        self.process.close_stdout()
 
     async def wait(self) -> int:
         """Wait for the end; the exit code (negative: died of that signal)."""
         async with asyncio.timeout(PATIENCE_S):
             code = await self.process.wait()
             await asyncio.gather(*self._tasks)
-        self.process._transport.close()  # else its pipe warns at collection
+        self.process.close()
         return code
 
     # ---- reading --------------------------------------------------------------------------------------------------
