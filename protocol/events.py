@@ -170,13 +170,38 @@ class StateChanged(WireModel):
     keys: tuple[str, ...]
 
 
+class ModeChanged(WireModel):
+    """Another of the session's modes counts."""
+
+    mode: str
+    previous: str | None = None
+    by: Literal["host", "model"]
+
+
+class PlanStep(WireModel):
+    """One step of a plan."""
+
+    id: str
+    title: str
+    description: str | None = None
+    status: Literal["pending", "inProgress", "completed"]
+
+
+class PlanUpdated(WireModel):
+    """What the agent means to do: the whole plan, in the place of the one before."""
+
+    entries: tuple[PlanStep, ...]
+
+
 class UsageUpdated(WireModel):
     """Tokens so far."""
 
     run: Usage
     session: Usage
     context_used: int | None = None
+    """Tokens of the agent's last model call, what it was given and what it answered."""
     context_size: int | None = None
+    """Tokens that its model takes, where that is known."""
 
 
 class WarningEvent(WireModel):
@@ -215,6 +240,8 @@ EVENTS: dict[str, type[WireModel]] = {
     "tool.completed": ToolCompleted,
     "request.opened": RequestOpened,
     "request.resolved": RequestResolved,
+    "plan.updated": PlanUpdated,
+    "mode.changed": ModeChanged,
     "state.changed": StateChanged,
     "usage.updated": UsageUpdated,
     "warning": WarningEvent,

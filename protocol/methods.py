@@ -88,6 +88,8 @@ class Method(Generic[P, R]):
     result: type[R]
     also: tuple[type[WireModel], ...] = ()
     """Other shapes that the answer may have."""
+    deprecated: str | None = None
+    """What to use instead, where it is there only for clients that know nothing else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,8 @@ class Notification(Generic[P]):
 
     name: str
     params: type[P]
+    deprecated: str | None = None
+    """What to use instead."""
 
 
 INITIALIZE: Final = Method("initialize", InitializeParams, InitializeResult)

@@ -14,7 +14,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _PRIMITIVES: Final = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _HEADER: Final = """\
 // The wire contract of agent-sidecar, protocol version {version}. Made by `agent-sidecar schema --format typescript`.
-// An absent field may also be sent as null. Survive a `type`, `kind` or enum value that is not listed here.
+// Leave out what you do not say: null is a value. Survive a `type`, `kind` or enum value that is not listed here.
 
 export type Json = any;
 """

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .approval import ApprovalRule
     from .memory import MemoryRecord
     from .middleware import Middleware, MiddlewareKind
+    from .modes import PlanEntry
     from .tool import FunctionTool
 
 
@@ -115,6 +116,8 @@ class SessionContext:
         """Where `progress` goes: a source id, some text, and data."""
         self.on_warning: Callable[[str, str], None] | None = None
         """Where `warn` goes: a source id, and what is wrong."""
+        self.on_plan: Callable[[Source, Sequence[PlanEntry]], None] | None = None
+        """Where `show_plan` goes."""
         self.metadata: dict[str, Any] = {}
         """A scratch pad that providers share in this run; stored nowhere."""
         self._forked_from: tuple[dict[str, Sequence[Message]], int, int, int, int] = ({}, 0, 0, 0, 0)
@@ -270,6 +273,14 @@ class SessionContext:
         if self.on_warning is not None:
             self.on_warning(_id_of(source), message[:MAX_PROGRESS])
 
+    def show_plan(self, source: Contributor, entries: "Sequence[PlanEntry]") -> None:
+        """Tell the host what the agent means to do (`plan.updated`): the whole plan, in the place of the one before.
+
+        It is stored with the run's events. Call it on the event loop, from a hook or from a tool of the provider's.
+        """
+        if self.on_plan is not None:
+            self.on_plan(source_of(source), entries)
+
     def get_messages(
         self,
         *,
@@ -310,6 +321,7 @@ class SessionContext:
         twin.metadata = self.metadata
         twin.on_progress = self.on_progress
         twin.on_warning = self.on_warning
+        twin.on_plan = self.on_plan
         twin._forked_from = (
             dict(self.context_messages),
             len(self.instructions),

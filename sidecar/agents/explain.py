@@ -75,6 +75,8 @@ class CallNote:
     spent_s: float | None = None
     """`None` while it is under way."""
     usage: Usage | None = None
+    context_size: int | None = None
+    """Tokens that the model takes, where that is known."""
 
     def token(self) -> None:
         """Something of the answer came."""

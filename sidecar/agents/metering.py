@@ -5,6 +5,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Final
 
+from protocol.base import JsonObject
 from protocol.messages import Message, Source, Usage, text_length
 from providers.api.ports import (
     CallRequested,
@@ -62,6 +63,14 @@ class Meter:
         if self._within is not None:
             self._within.add(usage)
 
+    def context(self) -> JsonObject:
+        """How full the model's context was after the agent's last call, in the form of `usage.updated`."""
+        for note in reversed(self.calls.notes):
+            if note.maker.type == "agent" and note.usage is not None:
+                used = {"contextUsed": note.usage.input_tokens + note.usage.output_tokens}
+                return used if note.context_size is None else {**used, "contextSize": note.context_size}
+        return {}
+
 
 class MeteredClient:
     """A chat client whose calls count in a meter, and are noted there as `maker`'s."""
@@ -106,6 +115,7 @@ class MeteredClient:
                 note.usage = _estimate(request, written)
                 self._meter.add(note.usage)
             note.model = self._client.name  # one that looks its model up when it is called knows it now
+            note.context_size = self._client.traits.context_size
             note.end()
 
 

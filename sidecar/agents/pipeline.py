@@ -9,10 +9,12 @@ from itertools import chain, groupby
 from typing import Any, Final
 
 from protocol.base import JsonObject
-from protocol.messages import Message
+from protocol.messages import Message, Source
+from providers.api.clean_text import clean_text
 from providers.api.context import SessionContext
 from providers.api.errors import ProviderError
 from providers.api.json_value import plain_json
+from providers.api.modes import MAX_PLAN_ENTRIES, PlanEntry
 from providers.api.ports import AgentView
 from providers.api.provider import Phase
 from providers.api.session import Session
@@ -168,6 +170,7 @@ class Pipeline:
         self._sink.ephemeral("provider.started", {"sourceId": bound.source_id, "type": bound.type, "phase": phase})
         context.on_progress = _Progress(self._sink, bound, phase)
         context.on_warning = self._warned
+        context.on_plan = self._planned
         started = time.perf_counter()
         undo = Undo(self._session, context, bound.state_key, own_only=bound.independent or self._shares_state)
         failure: SidecarError | None = None
@@ -194,6 +197,14 @@ class Pipeline:
         if failure is not None and (phase == "afterRun" or bound.on_error == "warn"):
             self._sink.warn(failure.kind, failure.message, source_id=bound.source_id)
         return failure
+
+    def _planned(self, source: Source, entries: Sequence[PlanEntry]) -> None:
+        told = [
+            {"id": entry.id, "title": clean_text(entry.title), "status": entry.status}
+            | ({} if entry.description is None else {"description": clean_text(entry.description)})
+            for entry in entries[:MAX_PLAN_ENTRIES]
+        ]
+        self._sink.stage(Draft("plan.updated", {"entries": told}, source=source))
 
     def _warned(self, source_id: str, message: str) -> None:
         self._sink.warn("providerWarning", f"provider {source_id!r}: {message}", source_id=source_id)

@@ -20,9 +20,9 @@ from protocol.agents import (
     ProviderEntry,
 )
 from protocol.base import JsonObject
+from protocol.docstrings import field_docs
 from protocol.tools import AgentTool, HostTool, PythonTool, RegisteredTool
 
-from .docstrings import field_docs
 from .document_text import INTRODUCTION, LEGEND
 from .endpoints import BUILT_IN, EndpointConfig
 from .limits import Limits

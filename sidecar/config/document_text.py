@@ -25,7 +25,7 @@ Each source is laid over the ones before it:
 3. the project's file, as far as it is trusted (see below);
 4. the file that `--config` names;
 5. the environment: `AGENT_SIDECAR_STORE` (`store.path`) and `AGENT_SIDECAR_LOG` (`logging.level`);
-6. the flags `--store` and `--log-level`;
+6. the flags `--store`, `--log-level` and `--log-file`;
 7. `initializationOptions.sidecar.config`, JSON that a host sends, of which as little counts as of a project's file
    that nobody trusts.
 

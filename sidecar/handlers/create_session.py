@@ -20,7 +20,6 @@ SUPPLIED_AGAIN = frozenset({"sessionId", "_meta", "tools", "mcpServers"})
 
 _NOT_YET = {
     "mcp_servers": "mcp",
-    "mode": "modes",
     "additional_directories": "additionalDirectories",
 }
 

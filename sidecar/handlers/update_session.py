@@ -11,7 +11,7 @@ async def update_session(params: UpdateSessionParams, call: Call, services: Serv
     """One change, whole or absent; works while a run is under way."""
     stays_open = services.sessions.find_open(params.session_id) is not None
     async with services.sessions.borrowed(params.session_id) as session:
-        changed = await update(session, params)
+        changed = await update(session, params, is_known=stays_open)
         info = session.info().model_copy(update={"open": stays_open})
         if changed:
             services.sessions.outlet.notify(SESSION_UPDATED, SessionUpdated(session=info).wire())

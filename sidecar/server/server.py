@@ -57,6 +57,7 @@ PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
 _OTHER_WAYS: Final = {
     "exportSession": "use `agent-sidecar sessions export --file`, which has no limit",
     "explainRun": "ask for one call at a time, with `call`",
+    "run": "the run itself is done: read what it said with getHistory, by pages",
 }
 """What to do about an answer that is too long, where there are no pages."""
 

@@ -14,6 +14,8 @@ from .stored_json import stored_json
 
 _CALLER: Final = "$caller"
 """Where the stored data of a delegated run's event says whose call the run is. No event's own field is called so."""
+_SOURCE: Final = "$source"
+"""Where it says who the event comes from, if not from the run itself."""
 
 
 class Caller(NamedTuple):
@@ -35,6 +37,7 @@ def envelope(
     run_id: str | None,
     seq: int,
     caller: Caller | None = None,
+    source: JsonObject | None = None,
 ) -> JsonObject:
     """What every event has, in the contract's order; the time is the caller's to add."""
     fields: JsonObject = {"sessionId": session_id}
@@ -42,7 +45,10 @@ def envelope(
         fields["runId"] = run_id
     if caller is not None:
         fields |= caller.fields()
-    fields |= {"seq": seq, "epoch": epoch, "type": event, "data": data}
+    fields |= {"seq": seq, "epoch": epoch}
+    if source is not None:
+        fields["source"] = source
+    fields |= {"type": event, "data": data}
     return fields
 
 
@@ -51,9 +57,10 @@ def stored_envelope(session_id: str, epoch: str, stored: StoredEvent) -> JsonObj
     event = stored.event
     data: JsonObject = from_json(event.data)
     caller = Caller(*data.pop(_CALLER)) if _CALLER in data else None
+    source = data.pop(_SOURCE, None)
     if stored.message is not None:
         data = _joined(event.type, data, from_json(stored.message))
-    fields = envelope(session_id, epoch, event.type, data, event.run_id, event.seq, caller)
+    fields = envelope(session_id, epoch, event.type, data, event.run_id, event.seq, caller, source)
     fields["time"] = event.time
     return fields
 
@@ -62,6 +69,8 @@ def event_row(draft: Draft, seq: int, time: str, run_id: str | None, caller: Cal
     """A durable event as it is stored: what a message of it says stands in the message's row."""
     message_id = row_key(draft.message, run_id) if draft.message is not None else None
     data = draft.data if caller is None else {**draft.data, _CALLER: caller}
+    if draft.source is not None:
+        data = {**data, _SOURCE: draft.source.wire()}
     return Event(seq=seq, type=draft.type, time=time, data=stored_json(data), run_id=run_id, message_id=message_id)
 
 

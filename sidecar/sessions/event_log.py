@@ -254,9 +254,9 @@ class EventLog:
         for event, draft in zip(pending.unit.events, pending.drafts, strict=True):
             if event.type in self._outlet.opted_out:
                 continue
-            fields = envelope(
-                self._lease.session, self._epoch, event.type, whole(draft), event.run_id, event.seq, pending.caller
-            )
+            source = draft.source.wire() if draft.source is not None else None
+            about = (whole(draft), event.run_id, event.seq, pending.caller, source)
+            fields = envelope(self._lease.session, self._epoch, event.type, *about)
             fields["prevSeq"] = self._sent_seq
             fields["time"] = event.time
             if pending.extra:

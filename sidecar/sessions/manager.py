@@ -19,6 +19,7 @@ from .always_rules import AlwaysRules
 from .envelopes import put_message
 from .event_log import is_lost
 from .memory_access import MemoryAccess
+from .modes import MODE, with_mode
 from .open_session import OpenSession, initial_state
 from .opening import Opener, read_snapshot
 from .outlet import Outlet
@@ -118,7 +119,10 @@ class SessionManager:
         if params.session_id is not None:
             await self._refuse_namesake(params.session_id, store)
         prepared = await self._opener.prepare(record, workspace, agent, store, supplied)
-        state = initial_state(params.state or {}, prepared.plan)
+        given = params.state or {}
+        if params.mode is not None:
+            given = with_mode(prepared.plan, given, params.mode, MODE)
+        state = initial_state(given, prepared.plan)
         prepared = self._opener.settle(prepared, state)
         lease = await self._opener.create(prepared, state, payload_hash)
         if params.session_id is not None:

@@ -25,6 +25,7 @@ from .approvals import Dropped, SessionApprovals
 from .event_log import EventLog
 from .host_requests import HostRequests
 from .merge_patch import carry_over
+from .modes import mode_option
 from .provider_lifetimes import ProviderLifetimes
 from .record import SessionRecord
 from .slot import RunSlot
@@ -217,6 +218,7 @@ class OpenSession:
         """What the host may show as settings."""
         value = self.record.model or self.plan.model
         choices: list[str] = list(dict.fromkeys([*([value] if value else []), *models]))
+        mode = mode_option(self.plan, self.state())
         return (
             ConfigOption(
                 id="model",
@@ -229,6 +231,7 @@ class OpenSession:
                 name="Reasoning effort",
                 value=self.record.reasoning_effort or self.plan.options.reasoning_effort,
             ),
+            *((mode,) if mode is not None else ()),
         )
 
 

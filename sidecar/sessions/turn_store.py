@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from pydantic_core import from_json
+
 from protocol.base import JsonObject
 from protocol.messages import Message
 from protocol.sessions import WireWarning
@@ -19,6 +21,7 @@ from sidecar.stores.memory_rows import MemoryWrite
 from .approvals import NO_QUESTIONS, Dropped, GoingOn
 from .event_log import is_lost
 from .ids import now
+from .modes import told
 from .open_calls import Closing, close_calls
 from .open_session import OpenSession, state_bytes
 from .progress_mirror import ProgressMirror
@@ -107,8 +110,9 @@ class TurnStore:
         self._sink.close()  # what middleware has left at work would come after the run's end
         if changes:
             data: JsonObject = {"revision": record.revision, "keys": [change.key for change in changes]}
-            drafts.append(Draft("state.changed", data))
-        usage = {"run": progress.meter.usage.wire(), "session": record.usage.wire()}
+            drafts += [Draft("state.changed", data), *self._mode_changed(changes)]
+        meter = progress.meter
+        usage: JsonObject = {"run": meter.usage.wire(), "session": record.usage.wire(), **meter.context()}
         completed = completed_data(end, progress, run.duration_ms)
         drafts += [Draft("usage.updated", usage), Draft("run.completed", completed, requests=unasked)]
 
@@ -158,6 +162,12 @@ class TurnStore:
                 self._sink.warnings.append(WireWarning(kind=told.kind, message=told.message))
             log.mute_backlog(self._run_id)
             log.ephemeral("run.completed", completed, self._run_id)
+
+    def _mode_changed(self, changes: Sequence[PutState]) -> list[Draft]:
+        """What of this run's writes switches the session's mode, whatever the host has done meanwhile."""
+        before = self._session.state()
+        written = {change.key: from_json(change.value) for change in changes if change.value is not None}
+        return told(self._session.plan, before, {**before, **written}, "model")
 
     def _state_changes(self) -> list[PutState]:
         state = self._working.snapshot()

@@ -7,19 +7,25 @@ from protocol.base import Json, JsonObject
 from protocol.sessions import UpdateSessionParams
 from sidecar.agents.plan import check_state
 from sidecar.agents.sink import Draft
-from sidecar.errors import CapabilityRequired, InvalidParams, RevisionConflict
+from sidecar.errors import InvalidParams, RevisionConflict
 from sidecar.stores.base import PutState, StoreError
 
 from .ids import now
 from .merge_patch import merge_patch
+from .modes import MODE, told, with_mode
 from .open_session import OpenSession
 from .storage_errors import storage_error
 
 MAX_SETTING_LENGTH: Final = 1024
 
 
-async def update(session: OpenSession, params: UpdateSessionParams) -> bool:
+async def update(session: OpenSession, params: UpdateSessionParams, *, is_known: bool = True) -> bool:
     """Apply what the params ask for.
+
+    Args:
+        session: The session.
+        params: Those of `updateSession`.
+        is_known: Whether the client has opened it here; else its events come in replays only.
 
     Returns:
         Whether anything changed.
@@ -27,13 +33,14 @@ async def update(session: OpenSession, params: UpdateSessionParams) -> bool:
     Raises:
         RevisionConflict: the session has another revision than the host thinks.
         InvalidParams: an option or a state is refused.
+        CapabilityRequired: no provider of the session has modes, and one is asked for.
         StorageFailed: nothing was stored, nothing has changed.
     """
     async with session.changing:
-        return await _update(session, params)
+        return await _update(session, params, is_known=is_known)
 
 
-async def _update(session: OpenSession, params: UpdateSessionParams) -> bool:
+async def _update(session: OpenSession, params: UpdateSessionParams, *, is_known: bool) -> bool:
     before = session.record
     if params.if_revision is not None and params.if_revision != before.revision:
         raise RevisionConflict(
@@ -41,14 +48,14 @@ async def _update(session: OpenSession, params: UpdateSessionParams) -> bool:
         )
     fields = {name: value for name in ("title", "metadata", "archived") if (value := getattr(params, name)) is not None}
     fields |= _settings(params.config_options or {})
-    puts = _state_changes(session, params.state_patch)
+    puts, switched = _state_changes(session, params)
     if not puts and all(getattr(before, name) == value for name, value in fields.items()):
         return False
     record = before.model_copy(update={**fields, "updated_at": now(), "revision": before.revision + 1})
     changed: JsonObject = {"revision": record.revision, "keys": [put.key for put in puts]}
-    drafts = [Draft("state.changed", changed)] if puts else []
+    drafts = [Draft("state.changed", changed), *switched] if puts else []
     try:
-        await asyncio.shield(session.log.append(drafts, [*puts, record.put()], keep=False))
+        await asyncio.shield(session.log.append(drafts, [*puts, record.put()], keep=False, send=is_known))
     except StoreError as error:
         raise storage_error(error, session.session_id) from error
     session.record = record
@@ -59,8 +66,8 @@ async def _update(session: OpenSession, params: UpdateSessionParams) -> bool:
 def _settings(options: JsonObject) -> dict[str, Json]:
     fields: dict[str, Json] = {}
     for option, value in options.items():
-        if option == "mode":
-            raise CapabilityRequired("modes", "config option 'mode'")
+        if option == MODE:
+            continue  # it stands in its provider's state
         if option not in ("model", "reasoningEffort"):
             raise _refused(option, "there is no such option; configOptions of the session names them")
         if value is not None and not (isinstance(value, str) and 0 < len(value) <= MAX_SETTING_LENGTH):
@@ -73,12 +80,19 @@ def _refused(option: str, why: str) -> InvalidParams:
     return InvalidParams(f"config option {option!r}: {why}", [{"path": f"configOptions.{option}", "message": why}])
 
 
-def _state_changes(session: OpenSession, patch: JsonObject | None) -> list[PutState]:
-    if patch is None:
-        return []
-    patched = merge_patch(session.state(), patch)
-    check_state(patched, session.plan)
+def _state_changes(session: OpenSession, params: UpdateSessionParams) -> tuple[list[PutState], list[Draft]]:
+    """The writes, and what tells of a mode that they switch."""
+    options = params.config_options or {}
+    if params.state_patch is None and MODE not in options:
+        return [], []
+    state = session.state()
+    patched = state
+    if params.state_patch is not None:
+        patched = merge_patch(state, params.state_patch)
+        check_state(patched, session.plan)
+    if MODE in options:
+        patched = with_mode(session.plan, patched, options[MODE], f"configOptions.{MODE}")
     try:
-        return session.replacement(patched)
+        return session.replacement(patched), told(session.plan, state, patched, "host")
     except ValueError as error:
         raise InvalidParams(str(error), [{"path": "statePatch", "message": str(error)}]) from None

@@ -157,10 +157,12 @@ async def test_a_stored_session_is_changed_and_given_back(start_host: Any, store
     result = await update(session, title="new", statePatch={"k": 1})
 
     assert (result["session"]["title"], result["session"]["open"]) == ("new", False)
+    assert session.events() == []  # nobody here was told of the session, which is not open
     assert (await first.request("getState", {"sessionId": "s"}))["session"]["open"] is False
     assert (await first.refusal("run", {"sessionId": "s", "input": "x"})).kind == "sessionClosed"
     other = await start_host(store=store)
-    taken = await other.resume_session("s")
+    taken = await other.resume_session("s", replayFrom={"type": "start"})
+    await other.until(lambda: taken.events("state.changed"))
     assert (await taken.state())["state"] == {"k": 1}
 
 

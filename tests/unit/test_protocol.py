@@ -90,6 +90,10 @@ EVENT_DATA: dict[str, dict[str, Any]] = {
     },
     "request.resolved": {"requestId": "q1", "outcome": "completed", "by": "client"},
     "state.changed": {"revision": 2, "keys": ["a_b"]},
+    "plan.updated": {
+        "entries": [{"id": "1", "title": "Look", "description": "around", "status": "inProgress"}],
+    },
+    "mode.changed": {"mode": "execute", "previous": "plan", "by": "host"},
     "usage.updated": {
         "run": {"inputTokens": 1, "outputTokens": 2},
         "session": {"inputTokens": 3, "outputTokens": 4, "estimated": True},

@@ -1,5 +1,5 @@
 // The wire contract of agent-sidecar, protocol version 1. Made by `agent-sidecar schema --format typescript`.
-// An absent field may also be sent as null. Survive a `type`, `kind` or enum value that is not listed here.
+// Leave out what you do not say: null is a value. Survive a `type`, `kind` or enum value that is not listed here.
 
 export type Json = any;
 
@@ -7,6 +7,7 @@ export type Json = any;
 export interface ActiveRun {
   runId: string;
   startedAt: string;
+  /** `starting`, `beforeRun`, `model`, `afterRun` or `ending`. */
   stage?: string;
 }
 
@@ -23,13 +24,18 @@ export interface Added {
 export interface AfterRunParams {
   sessionId: string;
   runId: string;
+  /** Also names it in `resolveRequest`. */
   requestId: string;
   agent: string;
+  /** Which of the host's providers is meant. */
   sourceId: string;
   inputMessages: Message[];
+  /** What providers before this one have put there, the history among them. */
   contextMessages: Message[];
   instructions: string[];
+  /** Names of the tools that there are so far. */
   tools: string[];
+  /** The provider's own. */
   state: Json;
   kwargs?: { [key: string]: Json };
   response?: RunResponse;
@@ -39,6 +45,7 @@ export interface AfterRunParams {
 
 /** What a host's provider remembers. */
 export interface AfterRunResult {
+  /** Replaces the provider's. */
   state?: { [key: string]: Json };
 }
 
@@ -51,70 +58,111 @@ export interface AgentInfo {
 
 /** The same in an agent, where an unknown key is refused. */
 export interface AgentOptions {
+  /** How freely tokens are chosen; 0: the likeliest each time. */
   temperature?: number;
+  /** Choose among the likeliest tokens that together have this probability. */
   topP?: number;
+  /** Longest answer of one model call. */
   maxOutputTokens?: number;
+  /** Whether the model may call tools, must, must not, or must call this one. */
   toolChoice?: "auto" | "none" | "required" | NamedToolChoice;
+  /** Model calls in one run. */
   maxTurns?: number;
+  /** How much a model reasons; the values are the endpoint's own. */
   reasoningEffort?: string;
+  /** Asks the endpoint for the same choices again; few promise it. */
   seed?: number;
+  /** Texts at which the answer ends. */
   stop?: string[];
+  /** True leaves the conversation with the model service; false keeps it here. */
   store?: boolean;
+  /** Whether one answer may hold several tool calls. */
   parallelToolCalls?: boolean;
+  /** Added after the agent's and the providers'. */
   instructions?: string;
+  /** Instead of the agent's. */
   model?: string;
 }
 
 /** An agent. Everything is optional: the empty spec is the default model with no instructions. */
 export interface AgentSpec {
+  /** What it is called; in a configuration, the name of its table. */
   name?: string;
+  /** What it is for, in lists and for agents that call it. */
   description?: string;
+  /** What the model is told before everything else. */
   instructions?: string;
+  /** `endpoint:model`; default: the configuration's `default_model`. */
   model?: string;
+  /** What it may call. */
   tools?: (HostTool | RegisteredTool | AgentTool | PythonTool)[];
+  /** What takes part in its runs, in this order. */
   contextProviders?: ProviderEntry[];
+  /** What stands around its runs, model calls and tool calls, outermost first. */
   middleware?: MiddlewareEntry[];
+  /** How its model calls are made. */
   options?: AgentOptions;
+  /** Model calls in one run; default: a limit of the configuration. */
   maxTurns?: number;
+  /** In which order providers learn from a run; default: reverse. */
   afterRunOrder?: "reverse" | "forward";
+  /** Whether the history is stored with each model call, instead of with the run. */
   perServiceCallHistory?: boolean;
+  /** Which tool calls need a person's consent. */
   approvals?: ApprovalConfig;
+  /** What happens to a history that grows too long. */
   compaction?: CompactionConfig;
+  /** A plug-in that answers in place of model and tools: an installed one by its name, or `module:Class` (configuration files only). */
   implementation?: string;
+  /** The plug-in's own configuration. */
   implementationConfig?: { [key: string]: Json };
+  /** A ready-made set of providers and tools; false, true, or its parts. */
   harness?: boolean | { [key: string]: Json };
 }
 
 /** Another agent, offered as a tool. */
 export interface AgentTool {
   type: "agent";
+  /** The other agent's name. */
   agent: string;
+  /** What the model calls it; default: the agent's name. */
   name?: string;
+  /** What the model is told of it; default: the agent's description. */
   description?: string;
+  /** The name of its one argument, the task. */
   argName?: string;
+  /** What the model is told of that argument. */
   argDescription?: string;
+  /** Whether the other agent works on this session's state. */
   propagateSession?: boolean;
+  /** Whether each call needs consent. */
   approvalMode?: "never_require" | "always_require";
 }
 
 /** How approvals are asked for. */
 export interface ApprovalConfig {
+  /** `live` asks while the run waits; `inputRequired` ends the run with the question. */
   mode?: "live" | "inputRequired";
+  /** How long an answer is waited for, then the call is denied; 0: for ever. */
   timeoutMs?: number;
+  /** Decisions that need no question. Deny rules of an earlier file stay. */
   rules?: ApprovalRule[];
 }
 
 /** One answer that can be given. */
 export interface ApprovalOption {
   optionId: string;
+  /** For people. */
   name: string;
   kind: "allowOnce" | "allowSession" | "allowAlways" | "rejectOnce" | "rejectAlways";
 }
 
 /** A person's answer. Anything but a known option denies the call. */
 export interface ApprovalOutcome {
+  /** `selected` or `cancelled`. */
   outcome: string;
   optionId?: string;
+  /** For the model, where the call is rejected. */
   message?: string;
 }
 
@@ -137,8 +185,11 @@ export interface ApprovalResponseBlock {
 
 /** What to do with calls that match. */
 export interface ApprovalRule {
+  /** Deny beats ask, and ask beats allow. */
   decision: "allow" | "deny" | "ask";
+  /** The tool's name; `*` and `?` stand for any characters. */
   tool: string;
+  /** Argument → the value, or a pattern of it, that it must have. */
   arguments?: { [key: string]: Json };
 }
 
@@ -147,6 +198,7 @@ export interface ApprovalRuleInfo {
   ruleId: string;
   decision: "allow" | "deny";
   tool: string;
+  /** The exact arguments that it counts for; absent: any. */
   arguments?: { [key: string]: Json };
   scope: "session" | "always";
   createdAt: string;
@@ -156,13 +208,18 @@ export interface ApprovalRuleInfo {
 export interface BeforeRunParams {
   sessionId: string;
   runId: string;
+  /** Also names it in `resolveRequest`. */
   requestId: string;
   agent: string;
+  /** Which of the host's providers is meant. */
   sourceId: string;
   inputMessages: Message[];
+  /** What providers before this one have put there, the history among them. */
   contextMessages: Message[];
   instructions: string[];
+  /** Names of the tools that there are so far. */
   tools: string[];
+  /** The provider's own. */
   state: Json;
   kwargs?: { [key: string]: Json };
 }
@@ -172,6 +229,7 @@ export interface BeforeRunResult {
   instructions?: string | string[];
   messages?: Message[];
   tools?: HostTool[];
+  /** Replaces the provider's. */
   state?: { [key: string]: Json };
   replace?: Replacement;
 }
@@ -180,16 +238,21 @@ export interface BeforeRunResult {
 export interface CallToolParams {
   sessionId: string;
   runId: string;
+  /** Also names it in `resolveRequest`. */
   requestId: string;
+  /** The model's id of the call. */
   callId: string;
   name: string;
   arguments: { [key: string]: Json };
+  /** The run's `functionInvocationKwargs`. */
   kwargs?: { [key: string]: Json };
+  /** After this the answer is not waited for; absent: it is. */
   deadlineMs?: number;
 }
 
 /** What a host's tool gave. */
 export interface CallToolResult {
+  /** Text, images, audio, resources. */
   content: string | (TextBlock | MediaBlock | ResourceLinkBlock | ResourceBlock | ReasoningBlock | FunctionCallBlock | FunctionResultBlock | ApprovalRequestBlock | ApprovalResponseBlock | UsageBlock | ErrorBlock | UnknownBlock)[];
   structuredContent?: Json;
   isError?: boolean;
@@ -203,6 +266,7 @@ export interface CancelParams {
 /** Ask a run to stop. Answered at once, whatever the run is doing. */
 export interface CancelRunParams {
   sessionId?: string;
+  /** The run to stop; the session's active run if absent. */
   runId?: string;
   reason?: string;
 }
@@ -214,8 +278,11 @@ export interface CancelRunResult {
 
 /** How a history that grows too long is shortened. */
 export interface CompactionConfig {
+  /** The name of the way in which it is shortened. */
   strategy: string;
+  /** What the model can take in; default: what is known of the model. */
   contextWindowTokens?: number;
+  /** What is kept free for the answer. */
   maxOutputTokens?: number;
 }
 
@@ -250,18 +317,23 @@ export interface ContextItem {
 
 /** Make a session. The same id with the same payload gives the same session. */
 export interface CreateSessionParams {
+  /** Minted by the client, so that the request can be sent again; else by the sidecar. */
   sessionId?: string;
+  /** A configured agent's name, or a whole agent; `default` if absent. */
   agent?: string | AgentSpec;
   model?: string;
   mode?: string;
+  /** Added after the agent's. */
   instructions?: string;
   cwd?: string;
   additionalDirectories?: string[];
   tools?: HostTool[];
+  /** Added after the agent's; an entry with the same `sourceId` replaces the agent's. */
   contextProviders?: ProviderEntry[];
   mcpServers?: { [key: string]: Json }[];
   state?: { [key: string]: Json };
   serviceSessionId?: string;
+  /** Kept in memory only, gone with the process. */
   ephemeral?: boolean;
   title?: string;
   metadata?: { [key: string]: Json };
@@ -278,9 +350,13 @@ export interface CreateSessionResult {
 
 /** Erase what is remembered in a scope: some memories, or `all` of them. */
 export interface DeleteMemoriesParams {
+  /** The provider type whose memory is meant. */
   type?: "chat_history_memory" | "file_memory";
+  /** `file_memory` has one folder a scope: it takes the very keys that its entry names. */
   scope: MemoryScope;
+  /** Of `chat_history_memory`; default: the one that its entries have by default. */
   collection?: string;
+  /** Ids that are not there, or not in the scope, are passed over. */
   memoryIds?: string[];
   all?: boolean;
 }
@@ -315,6 +391,7 @@ export interface EditorContextResult {
 export interface EditorDiagnostic {
   uri: string;
   range?: { [key: string]: Json };
+  /** 1: error, 2: warning, 3: information, 4: hint. */
   severity?: number;
   message: string;
 }
@@ -330,6 +407,7 @@ export interface EditorRange {
 export interface ElicitParams {
   sessionId: string;
   runId: string;
+  /** Also names it in `resolveRequest`. */
   requestId: string;
   mode: "form" | "url";
   message: string;
@@ -364,11 +442,13 @@ export interface ErrorBlock {
 
 /** What a program needs to know of an error. Each kind may add fields of its own. */
 export interface ErrorData {
+  /** Stable discriminator; a key of `KINDS`, or one that a later version added. */
   kind: string;
   retryable: boolean;
   retryAfterMs?: number;
   sessionId?: string;
   runId?: string;
+  /** Names this occurrence in the log on stderr. */
   errorId: string;
   detail?: Json;
 }
@@ -381,8 +461,10 @@ export interface EventError {
 
 /** What the model saw in a run's calls. A run under way gives the calls so far. */
 export interface ExplainRunParams {
+  /** Left out for a one-off run. */
   sessionId?: string;
   runId: string;
+  /** Only the call of this `index`. */
   call?: number;
 }
 
@@ -391,21 +473,27 @@ export interface ExplainRunResult {
   runId: string;
   agent: string;
   calls: ExplainedCall[];
+  /** In the order in which their hooks ended. */
   providers: ProviderPhase[];
 }
 
 /** One model call. */
 export interface ExplainedCall {
+  /** From 0, in the order in which the calls began. */
   index: number;
   model: string;
+  /** The `sourceId` of the provider that made the call for itself; absent for the run's own calls. */
   by?: string;
   instructions: SeenInstruction[];
+  /** In the order in which they were sent. */
   messages: SeenMessage[];
   tools: SeenTool[];
   removed?: Removed[];
+  /** Absent while the call is under way, and where it failed before its first word. */
   usage?: Usage;
   startedAt: string;
   firstTokenMs?: number;
+  /** So far, while it is under way. */
   durationMs: number;
 }
 
@@ -417,21 +505,30 @@ export interface ExportSessionResult {
 /** Make a new session out of a stored one: messages and state are copied, events are not. */
 export interface ForkSessionParams {
   sessionId: string;
+  /** Keep this run and what came before it. */
   throughRunId?: string;
+  /** Keep only what came before this run. */
   beforeRunId?: string;
   newSessionId?: string;
+  /** Default: as the source. */
   ephemeral?: boolean;
 }
 
 /** A memory that fits. */
 export interface FoundMemory {
+  /** Of a file: its name. */
   memoryId: string;
   text: string;
   role?: string;
+  /** When it was said; absent of a file, whose store keeps no time. */
   createdAt?: string;
+  /** All keys of its scope. */
   scope: MemoryScope;
+  /** The session that it was said in. */
   sessionId?: string;
+  /** At most 1; says nothing across searches. */
   score: number;
+  /** How many memories say the same, where it is more than one; the newest stands for them. */
   count?: number;
 }
 
@@ -441,6 +538,7 @@ export interface FunctionCallBlock {
   callId: string;
   name: string;
   arguments: { [key: string]: Json };
+  /** The text, where it was no JSON object; `arguments` is then `{}`. Never sent to a model. */
   rawArguments?: string;
 }
 
@@ -457,16 +555,22 @@ export interface FunctionResultBlock {
 export interface GetEventsParams {
   sessionId: string;
   afterSeq: number;
+  /** The epoch that the cursor is of; another one gives status `epochChanged`. */
   epoch?: string;
   limit?: number;
+  /** Only events of these types. */
   types?: string[];
+  /** Wait this long for the first event, if there is none yet. */
   waitMs?: number;
 }
 
 /** Events as they were sent, without `prevSeq`. */
 export interface GetEventsResult {
+  /** Each a `RunEvent`. */
   events: { [key: string]: Json }[];
+  /** The last event of the session; of the page, where there are more. */
   lastSeq: number;
+  /** The oldest event that is kept. */
   firstSeq: number;
   hasMore: boolean;
   status: "ok" | "truncated" | "epochChanged";
@@ -478,6 +582,7 @@ export interface GetHistoryParams {
   cursor?: string;
   limit?: number;
   order?: "asc" | "desc";
+  /** Only messages whose source has one of these types or ids. */
   sources?: string[];
 }
 
@@ -501,7 +606,9 @@ export interface GetSchemaResult {
 export interface GetStateParams {
   sessionId?: string;
   runId?: string;
+  /** Default: everything except `documents` and `tools`. */
   include?: ("session" | "run" | "queue" | "providers" | "state" | "usage" | "pending" | "documents" | "tools")[];
+  /** Answer `unchanged` if the session still has this revision and no run is active. */
   ifRevision?: number;
 }
 
@@ -533,18 +640,26 @@ export interface HookError {
 /** A tool that the host carries out. */
 export interface HostTool {
   type?: "host";
+  /** What the model calls it. */
   name: string;
+  /** What people are shown. */
   title?: string;
+  /** What the model is told of it. */
   description: string;
+  /** JSON Schema of the arguments. */
   inputSchema: { [key: string]: Json };
+  /** What sort of action it is, for people who are asked. */
   kind?: string;
+  /** Whether each call needs consent. */
   approvalMode?: "never_require" | "always_require";
+  /** Longest call; default: none. */
   timeoutMs?: number;
 }
 
 /** Make a session from an exported document. */
 export interface ImportSessionParams {
   document: { [key: string]: Json };
+  /** Default: the id in the document. */
   newSessionId?: string;
 }
 
@@ -580,8 +695,11 @@ export interface ListApprovalRulesResult {
 
 /** A page of what is remembered in a scope, newest first; files by name. */
 export interface ListMemoriesParams {
+  /** The provider type whose memory is meant. */
   type?: "chat_history_memory" | "file_memory";
+  /** `file_memory` has one folder a scope: it takes the very keys that its entry names. */
   scope: MemoryScope;
+  /** Of `chat_history_memory`; default: the one that its entries have by default. */
   collection?: string;
   cursor?: string;
   limit?: number;
@@ -608,6 +726,7 @@ export interface ListSessionsParams {
   cursor?: string;
   limit?: number;
   cwd?: string;
+  /** Text in title or id. */
   query?: string;
   archived?: boolean;
 }
@@ -626,17 +745,22 @@ export interface ListToolsResult {
 /** An image or a sound, inline. */
 export interface MediaBlock {
   type: "image" | "audio";
+  /** Base64. */
   data: string;
   mimeType: string;
 }
 
 /** One memory. */
 export interface MemoryItem {
+  /** Of a file: its name. */
   memoryId: string;
   text: string;
   role?: string;
+  /** When it was said; absent of a file, whose store keeps no time. */
   createdAt?: string;
+  /** All keys of its scope. */
   scope: MemoryScope;
+  /** The session that it was said in. */
   sessionId?: string;
 }
 
@@ -650,14 +774,19 @@ export interface MemoryScope {
 
 /** One message of a conversation. Frozen, so that one object can serve the store, the model and the wire. */
 export interface Message {
+  /** Given by the sidecar where the sender left it out. */
   messageId?: string;
   role: "system" | "user" | "assistant" | "tool";
+  /** A plain string is taken as one text block; the sidecar always sends blocks. */
   content: (TextBlock | MediaBlock | ResourceLinkBlock | ResourceBlock | ReasoningBlock | FunctionCallBlock | FunctionResultBlock | ApprovalRequestBlock | ApprovalResponseBlock | UsageBlock | ErrorBlock | UnknownBlock)[];
   authorName?: string;
+  /** Set by the sidecar. */
   source?: Source;
   runId?: string;
+  /** RFC 3339, UTC. */
   createdAt?: string;
   metadata?: { [key: string]: Json };
+  /** Text of a run that was cut; only in run records. */
   partial?: true;
 }
 
@@ -683,9 +812,19 @@ export interface MessageStarted {
 
 /** A middleware: a registered one by its name; in configuration files also one by its import path. */
 export interface MiddlewareEntry {
+  /** A registered middleware. */
   name?: string;
+  /** `module:name`; configuration files only. */
   import?: string;
+  /** Its own configuration. */
   config?: Json;
+}
+
+/** Another of the session's modes counts. */
+export interface ModeChanged {
+  mode: string;
+  previous?: string;
+  by: "host" | "model";
 }
 
 /** A row of `listModels`. */
@@ -700,6 +839,7 @@ export interface ModelInfo {
 
 /** Make the model call this tool. */
 export interface NamedToolChoice {
+  /** The tool's name. */
   name: string;
 }
 
@@ -711,6 +851,19 @@ export interface PendingRequest {
   openedAt: string;
   deadline?: string;
   payload: Json;
+}
+
+/** One step of a plan. */
+export interface PlanStep {
+  id: string;
+  title: string;
+  description?: string;
+  status: "pending" | "inProgress" | "completed";
+}
+
+/** What the agent means to do: the whole plan, in the place of the one before. */
+export interface PlanUpdated {
+  entries: PlanStep[];
 }
 
 /** A provider's hook ended well; sent also where it added nothing. */
@@ -725,13 +878,21 @@ export interface ProviderCompleted {
 
 /** One context provider of an agent or a session. */
 export interface ProviderEntry {
+  /** A registered provider type; `listProviders` names them. */
   type: string;
+  /** What its contributions are attributed to; default: the type (`in_memory` for `history`). */
   sourceId?: string;
+  /** Its key in the session's state; default: the source id. */
   stateKey?: string;
+  /** The type's own configuration; `listProviders` has its schema. */
   config?: { [key: string]: Json };
+  /** Whether a failure before the run fails the run; default: as the type has it. */
   onError?: "fail" | "warn";
+  /** Longest call of one of its hooks; default: a limit of the configuration. */
   timeoutMs?: number;
+  /** May run at the same time as its independent neighbours. */
   independent?: boolean;
+  /** Where its messages stand; default: as the type has it. */
   position?: "before_input" | "after_input";
 }
 
@@ -799,7 +960,9 @@ export interface ProviderTypeInfo {
 /** A Python function by import path; configuration files only. */
 export interface PythonTool {
   type: "python";
+  /** `module:function`. */
   import: string;
+  /** Whether each call needs consent. */
   approvalMode?: "never_require" | "always_require";
 }
 
@@ -837,7 +1000,9 @@ export interface Recovered {
 /** A tool of the sidecar's own, by its registered name. */
 export interface RegisteredTool {
   type: "registered";
+  /** Its registered name. */
   name: string;
+  /** Whether each call needs consent. */
   approvalMode?: "never_require" | "always_require";
 }
 
@@ -850,6 +1015,7 @@ export interface ReloadConfigResult {
 /** Something that was taken from the model, or that something else stands for. */
 export interface Removed {
   what: "message" | "tool" | "instruction";
+  /** A message's id, a tool's name, or the beginning of an instruction's text. */
   ref: string;
   by: Source;
 }
@@ -858,6 +1024,7 @@ export interface Removed {
 export interface Replacement {
   messages?: Message[];
   instructions?: string[];
+  /** Names of the tools that are kept. */
   tools?: string[];
 }
 
@@ -882,6 +1049,7 @@ export interface ReplayStart {
 export interface RequestApprovalParams {
   sessionId: string;
   runId: string;
+  /** Also names it in `resolveRequest`. */
   requestId: string;
   title: string;
   description?: string;
@@ -894,6 +1062,7 @@ export interface RequestApprovalParams {
 export interface RequestOpened {
   requestId: string;
   kind: "approval" | "elicitation" | "hostTool" | "hostProvider";
+  /** The params of the request, without `kwargs`; of a provider's hook without the messages. */
   payload: Json;
   deadline?: string;
 }
@@ -901,6 +1070,7 @@ export interface RequestOpened {
 /** A request to the host is open no longer. */
 export interface RequestResolved {
   requestId: string;
+  /** `completed`, `failed`, `approved`, `denied`, `accept`, `decline` or `cancel`. */
   outcome: string;
   by: "client" | "timeout" | "cancel" | "disconnect" | "rule";
 }
@@ -909,8 +1079,11 @@ export interface RequestResolved {
 export interface ResolveRequestParams {
   sessionId?: string;
   requestId: string;
+  /** What the request itself would have been answered. */
   result?: Json;
+  /** Instead: the host could not. It denies an approval. */
   error?: { [key: string]: Json };
+  /** For the run that goes on from it. */
   functionInvocationKwargs?: { [key: string]: Json };
   clientKwargs?: { [key: string]: Json };
 }
@@ -955,6 +1128,7 @@ export interface ResumeSessionResult {
   activeRun?: ActiveRun;
   pendingRequests: PendingRequest[];
   lastSeq: number;
+  /** Some of the events asked for are no longer kept. */
   truncated: boolean;
   recovered?: Recovered;
   warnings?: WireWarning[];
@@ -963,6 +1137,7 @@ export interface ResumeSessionResult {
 /** Forget a standing rule. One that is not there is forgotten already. */
 export interface RevokeApprovalRuleParams {
   ruleId: string;
+  /** Where a rule of a session is to be found; its open sessions are looked through without it. */
   sessionId?: string;
 }
 
@@ -970,6 +1145,7 @@ export interface RevokeApprovalRuleParams {
 export interface RunAccepted {
   runId: string;
   status: "running" | "queued";
+  /** 1 for the run that is next. */
   queuePosition?: number;
   lastSeq: number;
 }
@@ -989,14 +1165,18 @@ export interface RunEvent {
   runId?: string;
   parentRunId?: string;
   parentCallId?: string;
+  /** Of a durable event: its own, 1, 2, 3 … in the session. Of an ephemeral one: that of the last durable event. */
   seq: number;
+  /** Counts ephemeral events after `seq`. */
   sub?: number;
+  /** The seq of the durable event that this client was sent before. */
   prevSeq?: number;
   epoch: string;
   time: string;
   ephemeral?: true;
   source?: Source;
   type: string;
+  /** Shaped by `type`: see `EVENTS`. */
   data: { [key: string]: Json };
 }
 
@@ -1008,32 +1188,50 @@ export interface RunFailure {
 
 /** How a model call is made. A field that is absent is not sent. */
 export interface RunOptions {
+  /** How freely tokens are chosen; 0: the likeliest each time. */
   temperature?: number;
+  /** Choose among the likeliest tokens that together have this probability. */
   topP?: number;
+  /** Longest answer of one model call. */
   maxOutputTokens?: number;
+  /** Whether the model may call tools, must, must not, or must call this one. */
   toolChoice?: "auto" | "none" | "required" | NamedToolChoice;
+  /** Model calls in one run. */
   maxTurns?: number;
+  /** How much a model reasons; the values are the endpoint's own. */
   reasoningEffort?: string;
+  /** Asks the endpoint for the same choices again; few promise it. */
   seed?: number;
+  /** Texts at which the answer ends. */
   stop?: string[];
+  /** True leaves the conversation with the model service; false keeps it here. */
   store?: boolean;
+  /** Whether one answer may hold several tool calls. */
   parallelToolCalls?: boolean;
+  /** Added after the agent's and the providers'. */
   instructions?: string;
+  /** Instead of the agent's. */
   model?: string;
 }
 
 /** Run an agent on some input. Without `sessionId` the run has a session of its own that ends with it. */
 export interface RunParams {
   sessionId?: string;
+  /** Only without `sessionId`. */
   agent?: string | AgentSpec;
+  /** A string, content blocks, or messages. Blank input is legal. */
   input: string | Message[] | (TextBlock | MediaBlock | ResourceLinkBlock | ResourceBlock | ReasoningBlock | FunctionCallBlock | FunctionResultBlock | ApprovalRequestBlock | ApprovalResponseBlock | UsageBlock | ErrorBlock | UnknownBlock)[];
+  /** Minted by the client, so that the request can be sent again. */
   runId?: string;
   middleware?: MiddlewareEntry[];
   wait?: "completed" | "accepted";
+  /** `steer`: join the run under way; with `context`, `options` or `responseFormat` of its own, queue. */
   whenBusy?: "reject" | "queue" | "steer";
+  /** False: no ephemeral events. */
   stream?: boolean;
   context?: ContextItem[];
   options?: RunOptions;
+  /** A JSON Schema, or OpenAI's `{type:"json_schema", json_schema:{…}}` around one. */
   responseFormat?: Json;
   properties?: { [key: string]: Json };
   functionInvocationKwargs?: { [key: string]: Json };
@@ -1061,9 +1259,12 @@ export interface RunResult {
   sessionId: string;
   status: "completed" | "cancelled" | "interrupted";
   stopReason: string;
+  /** The run's output. Of a run that was cut it may end in a message marked `partial`. */
   messages: Message[];
   text: string;
+  /** The answer as JSON, where a `responseFormat` was given and it parsed. */
   value?: Json;
+  /** Why there is no `value`. */
   valueError?: string;
   usage: Usage;
   lastSeq: number;
@@ -1090,9 +1291,13 @@ export interface RunState {
 
 /** What is remembered in a scope and fits a question, best first. */
 export interface SearchMemoriesParams {
+  /** The provider type whose memory is meant. */
   type?: "chat_history_memory" | "file_memory";
+  /** `file_memory` has one folder a scope: it takes the very keys that its entry names. */
   scope: MemoryScope;
+  /** Of `chat_history_memory`; default: the one that its entries have by default. */
   collection?: string;
+  /** Blank finds nothing. */
   query: string;
   limit?: number;
 }
@@ -1106,16 +1311,21 @@ export interface SearchMemoriesResult {
 export interface SeenInstruction {
   text: string;
   source: Source;
+  /** Estimated, as everywhere here but in `usage`. */
   tokens: number;
 }
 
 /** A message that the model saw. */
 export interface SeenMessage {
+  /** Of a message that has none: its source, and a number within the run. */
   messageId: string;
   role: "system" | "user" | "assistant" | "tool";
+  /** `history` for what a history has loaded, whoever said it once. */
   source: Source;
   tokens: number;
+  /** Only of what was put before the model for this run: by a provider, by middleware, or with the run. Memories stand in it as they are kept now; one that was erased is gone. */
   text?: string;
+  /** The memories that it is made from, where its provider says so. */
   memoryIds?: string[];
 }
 
@@ -1152,11 +1362,13 @@ export interface SessionInfo {
   cwd?: string;
   createdAt: string;
   updatedAt: string;
+  /** Rises with each change of state, config options, title, metadata or archived; not with messages or events. */
   revision: number;
   lastSeq: number;
   epoch: string;
   status: "idle" | "running" | "inputRequired";
   archived?: boolean;
+  /** In this process. */
   open: boolean;
   parentSessionId?: string;
   serviceSessionId?: string;
@@ -1188,7 +1400,9 @@ export interface SessionUpdated {
 export interface SidecarOptions {
   protocolVersions?: number[];
   clientId?: string;
+  /** The same keys as `sidecar.toml`, limited as for an untrusted project. */
   config?: { [key: string]: Json };
+  /** Named secrets for `api_key_secret`. Kept in memory only. */
   secrets?: { [key: string]: string };
   features?: { [key: string]: Json };
   optOutEvents?: string[];
@@ -1197,9 +1411,11 @@ export interface SidecarOptions {
 
 /** Where a message, an instruction or an event comes from. */
 export interface Source {
+  /** `external`, `history`, `provider`, `agent`, `run` or `middleware`; later versions may add others. */
   type: string;
   sourceId?: string;
   sourceType?: string;
+  /** Sessions that the text was first said in, for text out of a shared memory. */
   originSessionIds?: string[];
 }
 
@@ -1212,6 +1428,7 @@ export interface StateChanged {
 /** Add input to a run under way; it joins the run's next model call. */
 export interface SteerRunParams {
   sessionId: string;
+  /** The run that is meant; another one, or none, is `runNotFound`. */
   expectedRunId: string;
   input: string | Message[] | (TextBlock | MediaBlock | ResourceLinkBlock | ResourceBlock | ReasoningBlock | FunctionCallBlock | FunctionResultBlock | ApprovalRequestBlock | ApprovalResponseBlock | UsageBlock | ErrorBlock | UnknownBlock)[];
 }
@@ -1257,6 +1474,7 @@ export interface ToolInfo {
   name: string;
   description: string;
   inputSchema: { [key: string]: Json };
+  /** Who offers it: an agent, a provider, the host. */
   source: string;
   approvalMode: "never_require" | "always_require";
 }
@@ -1294,8 +1512,11 @@ export interface UpdateSessionParams {
   title?: string;
   metadata?: { [key: string]: Json };
   archived?: boolean;
+  /** Option id → its new value. */
   configOptions?: { [key: string]: Json };
+  /** RFC 7386 merge patch of the state bag. */
   statePatch?: { [key: string]: Json };
+  /** Refuse with `revisionConflict` if the session has another revision. */
   ifRevision?: number;
 }
 
@@ -1311,6 +1532,7 @@ export interface Usage {
   outputTokens?: number;
   cachedInputTokens?: number;
   reasoningTokens?: number;
+  /** True where the endpoint gave no numbers and they were counted from the text. */
   estimated?: boolean;
 }
 
@@ -1324,7 +1546,9 @@ export interface UsageBlock {
 export interface UsageUpdated {
   run: Usage;
   session: Usage;
+  /** Tokens of the agent's last model call, what it was given and what it answered. */
   contextUsed?: number;
+  /** Tokens that its model takes, where that is known. */
   contextSize?: number;
 }
 
@@ -1429,6 +1653,8 @@ export interface Events {
   "tool.completed": ToolCompleted;
   "request.opened": RequestOpened;
   "request.resolved": RequestResolved;
+  "plan.updated": PlanUpdated;
+  "mode.changed": ModeChanged;
   "state.changed": StateChanged;
   "usage.updated": UsageUpdated;
   "warning": WarningEvent;

@@ -1144,6 +1144,29 @@ class MessageStarted(TypedDict):
     role: str
 
 
+class ModeChanged(TypedDict):
+    """Another of the session's modes counts."""
+
+    mode: str
+    previous: NotRequired[str]
+    by: Literal["host", "model"]
+
+
+class PlanStep(TypedDict):
+    """One step of a plan."""
+
+    id: str
+    title: str
+    description: NotRequired[str]
+    status: Literal["pending", "inProgress", "completed"]
+
+
+class PlanUpdated(TypedDict):
+    """What the agent means to do: the whole plan, in the place of the one before."""
+
+    entries: list[PlanStep]
+
+
 class ProviderCompleted(TypedDict):
     """A provider's hook ended well; sent also where it added nothing."""
 

@@ -25,7 +25,7 @@ def modes(options: Sequence[ConfigOption]) -> JsonObject | None:
     option = next((option for option in options if option["id"] == MODE), None)
     if option is None:
         return None
-    available = [{"id": choice["value"], "name": choice["name"]} for choice in option.get("choices", [])]
+    available = [_mode(choice) for choice in option.get("choices", [])]
     return {"currentModeId": option.get("value", OWN), "availableModes": available}
 
 
@@ -51,6 +51,12 @@ def _select(option: ConfigOption) -> JsonObject:
         "currentValue": OWN if current is None else str(current),
         "options": offered,
     }
+
+
+def _mode(choice: ConfigChoice) -> JsonObject:
+    mode: JsonObject = {"id": choice["value"], "name": choice["name"]}
+    description = choice.get("description")
+    return mode if description is None else {**mode, "description": description}
 
 
 def _choice(value: str) -> ConfigChoice:
