@@ -1,19 +1,23 @@
-"""Shows the model what the user has open in the editor: newest first, within a budget. It reads no disk."""
+"""Shows the model what the user has open in the editor: newest first, within a budget. It reads no disk.
+
+Where it is configured to, it lets the model edit that, too.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, Literal, cast
 
 from pydantic import Field
 
-from protocol.base import JsonObject, Whole
+from protocol.base import Flag, JsonObject, Whole
 from protocol.messages import text_message
 
 from .api.context import SessionContext
 from .api.editor import OpenDocument
 from .api.ports import AgentView
-from .api.provider import ContextProvider, ProviderConfig
+from .api.provider import ContextProvider, ProviderConfig, Surroundings
 from .api.run_context import current_run
 from .api.session import Session, State
+from .editor_edits import EDIT_DOCUMENT, DocumentEdits
 
 Kind = Literal["documents", "selection", "visibleDocuments", "diagnostics"]
 
@@ -33,6 +37,8 @@ class EditorContextConfig(ProviderConfig):
     """`documents` are those that the editor keeps in step; the others come from hosts that offer `editorContext`."""
     max_tokens: Whole = Field(default=4_000, ge=100, le=1_000_000)
     """Of all of it together, estimated. The selection comes first, then what was touched last."""
+    edits: Flag = False
+    """Whether the model gets the tool `edit_document`, where the editor takes edits. Each call needs consent."""
 
 
 class EditorContextProvider(ContextProvider):
@@ -41,9 +47,19 @@ class EditorContextProvider(ContextProvider):
     config_type: ClassVar[type[ProviderConfig]] = EditorContextConfig
     on_error: ClassVar[Literal["fail", "warn"]] = "warn"
 
+    def __init__(
+        self, source_id: str, config: ProviderConfig | None = None, surroundings: Surroundings | None = None
+    ) -> None:
+        super().__init__(source_id, config, surroundings)
+        editor = self.surroundings.editor
+        self._edits = DocumentEdits(editor) if editor is not None and editor.can_edit else None
+
     async def before_run(self, *, agent: AgentView, session: Session, context: SessionContext, state: State) -> None:
         """Add what there is; nothing, where no editor is attached."""
         settings = cast("EditorContextConfig", self.config)
+        offered = {one.tool.name for one in context.tools}
+        if settings.edits and self._edits is not None and EDIT_DOCUMENT not in offered:
+            context.extend_tools(self, self._edits.tool)
         told = await self._told(settings)
         documents: Sequence[OpenDocument] = ()
         if "documents" in settings.include and self.surroundings.editor is not None:

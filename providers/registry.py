@@ -44,7 +44,7 @@ class ProviderType:
 
 REGISTRY: Final[dict[str, ProviderType]] = {
     "editor_context": ProviderType(
-        "editor_context:EditorContextProvider", "Shows the model what the user has open in the editor, within a budget."
+        "editor_context:EditorContextProvider", "Shows the model what the user has open in the editor; may let it edit."
     ),
     "file_history": ProviderType(
         "file_history:FileHistoryProvider", "Keeps a history in files, one a session, and feeds it back."

@@ -31,7 +31,7 @@ _NAMED: Final = re.compile(
       | \b(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key|client[_-]?secret)
         \s*(?:=|:|\bis\b)\s*
       | (?:密码|口令|パスワード)\s*(?:是|为|は|[:=:])\s*
-      | \b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?=[^\s/@]+@)
+      | \b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]+:(?=[^\s/@]+@)
     )
     (?P<quote>["']?)
     (?P<value>[^\s"'@,;]{4,})

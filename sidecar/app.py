@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.base import JsonObject
 from protocol.features import LIMITS
@@ -39,9 +39,12 @@ from sidecar.sessions.store_access import StoreAccess
 from sidecar.sessions.tickets import Tickets
 from sidecar.stores.base import Owner, SessionStore
 from sidecar.stores.registry import make_store
-from sidecar.telemetry import LOGGER, configure_logging, log_strays
+from sidecar.telemetry import LOGGER, cannot_log_to, configure_logging, log_strays
 from sidecar.transport.connection import Connection
 from sidecar.transport.writer import WriterLimits
+
+if TYPE_CHECKING:
+    from sidecar.server.recording.file import Recording
 
 MERGE_FOR_S: Final = 0.05
 """The longest that a delta is held back for merging."""
@@ -81,11 +84,16 @@ def _loop_factory() -> Any:
 
 async def _serve(options: ServeOptions, start: Inherited) -> int:
     sources, config, config_error = _load(options)
-    _log_to(config.logging)
+    _log_to(config.logging, options)
     log_strays(asyncio.get_running_loop())
     if config_error is not None:
         LOGGER.error("%s", config_error.message)
     limits = config.limits
+    recording: Recording | None = None
+    if options.record is not None:
+        from sidecar.server.recording.start import start_recording
+
+        recording = start_recording(options.record, config, os.environ, start.answered, start.instance_id)
     connection = Connection(
         start.inbound,
         start.outbound,
@@ -100,15 +108,25 @@ async def _serve(options: ServeOptions, start: Inherited) -> int:
             hard_cap=limits.writer_cap_bytes,
             stuck_after=limits.writer_stuck_ms / 1000,
         ),
+        tap=recording,
     )
 
     def initialize(params: JsonObject, documents: Documents, ask: Ask) -> Started:
-        return start_services(
+        started = start_services(
             options, sources, config_error, connection, params, documents, ask, start.instance_id, limits
         )
+        if recording is not None:
+            recording.hide(started.services.workspaces.of_process(), os.environ)
+        return started
 
     process = Process(connection, options, initialize, limits=limits)
-    return await process.run(start.answered.params if start.answered is not None else None)
+    code = 1
+    try:
+        code = await process.run(start.answered.params if start.answered is not None else None)
+    finally:
+        if recording is not None:
+            recording.close(code)
+    return code
 
 
 def _load(options: ServeOptions) -> tuple[Sources | None, Config, SidecarError | None]:
@@ -120,13 +138,14 @@ def _load(options: ServeOptions) -> tuple[Sources | None, Config, SidecarError |
         return None, Config(), error
 
 
-def _log_to(logging: LoggingConfig) -> None:
+def _log_to(logging: LoggingConfig, options: ServeOptions) -> None:
     """A log file that cannot be opened must not end the process: the log is on stderr then."""
+    file = options.log_file or logging.file
     try:
-        configure_logging(logging.level, logging.file)
+        configure_logging(logging.level, file)
     except OSError as error:
         configure_logging(logging.level)
-        LOGGER.warning("%s cannot be opened, so the log is here: %s", logging.file, error.strerror)
+        LOGGER.error("%s, so the log is here", cannot_log_to(file, error))
 
 
 def _read(options: ServeOptions, initialization: JsonObject | None) -> Sources:
@@ -176,7 +195,7 @@ def start_services(
         LOGGER.warning("%s", warning.message)
     config = workspaces.of_process()
     if config.logging != workspaces.base.loaded.config.logging:
-        _log_to(config.logging)
+        _log_to(config.logging, options)
     max_message_bytes = (block.max_message_bytes if block else None) or config.limits.max_outbound_bytes
     services = build_services(
         config,

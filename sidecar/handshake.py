@@ -87,6 +87,8 @@ def initialize_result(params: JsonObject, instance_id: str, limits: dict[str, in
     with open(_CAPABILITIES, encoding="utf-8") as file:
         capabilities: JsonObject = json.load(file)
     capabilities["positionEncoding"] = _position_encoding(params)
+    if not isinstance(_member(params, "capabilities", "textDocument", "codeAction", "codeActionLiteralSupport"), dict):
+        capabilities["codeActionProvider"] = True  # LSP: such a client takes no options here
     capabilities["experimental"] = {
         "sidecar": {
             "protocolVersion": PROTOCOL_VERSION,

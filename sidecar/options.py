@@ -12,7 +12,9 @@ Speak JSON-RPC 2.0 on stdin and stdout until the client is done.
   --eof-grace SECONDS            how long `finish` may take (default: 600)
   --config FILE                  a configuration file, over the user's and the project's
   --store SPEC                   sqlite:PATH or memory
-  --log-level LEVEL              debug, info, warning (default) or error; logs go to stderr
+  --log-level LEVEL              debug, info, warning (default) or error
+  --log-file FILE                append the log to a file instead of stderr; its folder must exist
+  --record FILE                  write down every message, secrets removed; for bug reports and tests
   --help                         show this text
 """
 
@@ -30,6 +32,8 @@ class ServeOptions(NamedTuple):
     config: str | None = None
     store: str | None = None
     log_level: Literal["debug", "info", "warning", "error"] | None = None
+    log_file: str | None = None
+    record: str | None = None
     client_process_id: int | None = None
 
 
@@ -38,7 +42,7 @@ _CHOICES: Final = {
     "on_eof": ("finish", "cancel"),
     "log_level": ("debug", "info", "warning", "error"),
 }
-_TEXTS: Final = ("config", "store")
+_TEXTS: Final = ("config", "store", "log_file", "record")
 
 
 def parse(arguments: list[str]) -> ServeOptions:

@@ -1,21 +1,24 @@
 """One serving process from its first message to its exit code: end of input, signals, a dead parent, one way out."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
 from protocol.base import JsonObject
-from protocol.state import DocumentState
-from providers.api.editor import OpenDocument
 from sidecar.config.limits import Limits
 from sidecar.descendants import kill_descendants
 from sidecar.errors import SidecarError
 from sidecar.handlers.reload_config import reload
 from sidecar.handlers.services import Documents, Services
+from sidecar.lsp.client_capabilities import ClientCapabilities
+from sidecar.lsp.code_actions import CodeActions
 from sidecar.lsp.commands import Commands
+from sidecar.lsp.editor_tasks import EditorTasks
 from sidecar.lsp.half import LspHalf
+from sidecar.lsp.position import negotiate_position_encoding
 from sidecar.options import ServeOptions
+from sidecar.server.attached_editor import AttachedEditor
 from sidecar.server.editor import Editor, SidecarCalls
 from sidecar.server.event_routes import EventRoutes
 from sidecar.server.server import Server
@@ -51,35 +54,6 @@ class _Exit:
     code: int
     why: str
     client_reads: bool = True
-
-
-class _OpenDocuments:
-    """The documents that an editor keeps open, for `getState` and `run.context`."""
-
-    def __init__(self, half: LspHalf) -> None:
-        self._half = half
-
-    async def settled(self) -> None:
-        """Wait until everything that the editor has sent so far is taken in."""
-        await self._half.loaded()
-
-    def list(self) -> tuple[DocumentState, ...]:
-        """All of them."""
-        return tuple(
-            DocumentState(uri=document.uri, version=document.version, language_id=document.language_id)
-            for document in self._half.documents()
-        )
-
-    def text(self, uri: str) -> tuple[str, int] | None:
-        """Text and version of one, unsaved changes included; `None` if it is not open."""
-        return self._half.text(uri)
-
-    async def open_documents(self) -> Sequence[OpenDocument]:
-        """All of them with their texts, the one that was touched last first."""
-        await self._half.loaded()
-        known = sorted(self._half.documents(), key=lambda one: -self._half.last_touched(one.uri))
-        found = ((one, self._half.text(one.uri)) for one in known)
-        return [OpenDocument(one.uri, one.language_id, text[1], text[0]) for one, text in found if text is not None]
 
 
 class Process:
@@ -208,12 +182,16 @@ class Process:
     # ---- starting -------------------------------------------------------------------------------------------------
 
     def _start(self, params: JsonObject) -> Started:
-        started = self._start_services(params, _OpenDocuments(self._half), self._server.reverse.request)
+        ask = self._server.reverse.request
+        started = self._start_services(params, AttachedEditor(self._half, ask, params), ask)
         self._services = started.services
         self._server.max_outbound_bytes = self._server.reverse.max_bytes = started.max_message_bytes
         self._half.initialize(params)
         calls = SidecarCalls(self._server.inside.call, started.events)
-        self._half.serve(Commands(calls, Editor(self._connection.send, self._server.reverse), params))
+        editor = Editor(self._connection.send, self._server.reverse)
+        can = ClientCapabilities.of(params)
+        tasks = EditorTasks(self._half.text, negotiate_position_encoding(params), can_edit=can.apply_edit)
+        self._half.serve(Commands(calls, editor, can, tasks), CodeActions(self._half.text, can))
         if started.is_editor:
             self._half.start_loading()
         if started.process_id is not None:

@@ -14,7 +14,7 @@ import json
 import re
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MethodType
@@ -33,6 +33,10 @@ from .tool_schema import ArgumentPlan, explicit_plan, signature_plan, whole_obje
 from .tool_schema import ArgumentsError as ArgumentsError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+Preview = Callable[[JsonObject, str], Awaitable[str]]
+"""Says what a call would do, given the model's arguments and the call's id. It may raise as the tool itself may."""
 
 
 class ToolError(Exception):
@@ -74,6 +78,9 @@ class FunctionTool:
     """Whether it is a method without its instance: only `instance.method` can be called."""
     hosted: HostedTool | None = None
     """What the model's service does by itself under this name; such a tool is never called here."""
+    preview: Preview | None = field(default=None, repr=False)
+    """What people who are asked about a call are shown instead of its description. If it raises, the call fails with
+    that, and nobody is asked."""
     is_remote: bool = False
     """Whether somebody else carries it out, in a time that is agreed with them: the limit of our own does not count."""
     schema_hash: str = field(init=False, repr=False)

@@ -4,7 +4,7 @@ One call that needs consent holds the whole answer: nothing of it runs before ev
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from protocol.agents import ApprovalRule as ConfiguredRule
@@ -14,6 +14,7 @@ from providers.api.run_context import RunContext
 from providers.api.tool import FunctionTool
 
 from .approval_rules import called_back, configured, strongest
+from .previews import preview_of
 from .sink import Draft, RequestNote
 from .standing_rules import StandingRule, decisions, named
 
@@ -46,6 +47,8 @@ class GatedCall:
     source: Source
     may_stand: bool
     """Whether a standing rule would count for such calls: it does not against a rule that says `ask`."""
+    preview: str | None = None
+    """What the tool says that the call would do."""
 
 
 class Consent(Protocol):
@@ -94,6 +97,8 @@ class Gate:
     """The run ends with the questions open; nothing runs."""
     closing: Sequence[RequestNote] = ()
     """To be stored with whatever comes first of the calls."""
+    unfit: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Calls that cannot be made, so that nobody need be asked: call id → what the model is told."""
 
 
 OPEN: Final = Gate()
@@ -148,6 +153,7 @@ class ConsentGate:
         if self._is_free(due) and parked is None:
             return OPEN
         denied: dict[str, str] = {}
+        unfit: dict[str, str] = {}
         gated: list[GatedCall] = []
         for one in due:
             call_id = one.call.call_id
@@ -161,12 +167,15 @@ class ConsentGate:
             elif verdict == "ask" and parked is not None:
                 denied[call_id] = UNSURE_TEXT
             elif verdict == "ask":
-                gated.append(GatedCall(one.call, one.tool, one.source, may_stand))
+                text, fault = await preview_of(one.call, one.tool, self._limit_s)
+                if fault is not None:
+                    unfit[call_id] = fault
+                else:
+                    gated.append(GatedCall(one.call, one.tool, one.source, may_stand, text))
         if parked is not None:
             return Gate(denied, frozenset(parked.decisions), closing=parked.closing)
-        if not gated:
-            return Gate(denied)
-        return await self._asked(gated, denied, [waiting(one.call) for one in gated])
+        gate = await self._asked(gated, denied, [waiting(one.call) for one in gated]) if gated else Gate(denied)
+        return replace(gate, unfit=unfit)
 
     async def _asked(self, gated: Sequence[GatedCall], denied: dict[str, str], pending: Sequence[Draft]) -> Gate:
         if self._consent is None:

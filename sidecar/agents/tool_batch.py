@@ -152,6 +152,8 @@ class ToolBatches:
             text = gate.denied.get(one.call.block.call_id)
             if text is not None:
                 one.call.result, one.call.is_denied = error_result(text), True
+            elif (fault := gate.unfit.get(one.call.block.call_id)) is not None:
+                one.call.result = error_result(fault)
             one.approved = one.call.block.call_id in gate.decided
         if gate.decided and not gate.is_parked:
             self._progress.acted = True

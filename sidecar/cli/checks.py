@@ -96,8 +96,13 @@ def _program() -> Iterator[Check]:
         )
 
 
+def library_versions() -> dict[str, str | None]:
+    """Library → its installed version; None where it is missing."""
+    return {name: _version(name) for name in LIBRARIES}
+
+
 def _libraries() -> Check:
-    versions = {name: _version(name) for name in LIBRARIES}
+    versions = library_versions()
     missing = [name for name, version in versions.items() if version is None and name != "uvloop"]
     shown = ", ".join(f"{name} {version}" for name, version in versions.items() if version is not None)
     if missing:
@@ -142,7 +147,7 @@ def _configuration(loaded: Loaded) -> Iterator[Check]:
 
 
 async def _store(spec: str) -> Check:
-    path = _database(spec)
+    path = database(spec)
     if path is None:
         return Check("store", "ok", f"{spec}: sessions end with the process")
     if not await asyncio.to_thread(path.exists):
@@ -156,7 +161,8 @@ async def _store(spec: str) -> Check:
     return Check("store", "ok", f"{path}, schema {info.version}")
 
 
-def _database(spec: str) -> Path | None:
+def database(spec: str) -> Path | None:
+    """The file of a store; None for a store that is in no file."""
     kind, _, place = spec.partition(":")
     if kind != "sqlite":
         return None

@@ -41,10 +41,20 @@ def shared_options(*, again: bool = False) -> argparse.ArgumentParser:
     group = parser.add_argument_group("server")
     group.add_argument("--config", metavar="FILE", help="a configuration file, over the user's and the project's")
     group.add_argument("--store", metavar="SPEC", help="where sessions are kept: sqlite:PATH or memory")
+    levels = ("debug", "info", "warning", "error")
+    group.add_argument("--log-level", choices=levels, help="the least serious records of its log; default: warning")
+    group.add_argument("--log-file", metavar="FILE", help="append its log to a file instead of stderr")
+    group.add_argument("--record", metavar="FILE", help="write down what is said to it and by it, secrets removed")
     return parser
 
 
 def serve_arguments(arguments: Arguments) -> list[str]:
     """The shared options as arguments of `serve`."""
-    given = {"--config": arguments.config, "--store": arguments.store}
+    given = {
+        "--config": arguments.config,
+        "--store": arguments.store,
+        "--log-level": arguments.log_level,
+        "--log-file": arguments.log_file,
+        "--record": arguments.record,
+    }
     return [word for flag, value in given.items() if value is not None for word in (flag, value)]

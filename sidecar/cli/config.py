@@ -25,7 +25,7 @@ def load_config(arguments: Arguments) -> "Loaded":
         config_file=Path(arguments.config) if arguments.config else None,
         environ=os.environ,
         store=arguments.store,
-        log_level=None,
+        log_level=arguments.log_level,
         folder=Path.cwd(),
     )
 

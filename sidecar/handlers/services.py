@@ -1,6 +1,6 @@
 """What handlers are given: the parts of the running sidecar, and the request that they answer."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from protocol.base import JsonObject, WireModel
 from protocol.memories import ListMemoriesParams
 from protocol.sessions import ListSessionsParams
 from protocol.state import DocumentState, GetEventsParams, GetHistoryParams
-from providers.api.editor import OpenDocument
+from providers.api.editor import Editor
 from sidecar.agents.workspaces import Workspaces
 from sidecar.errors import SidecarError
 from sidecar.sessions.admission import RunSetup
@@ -17,8 +17,8 @@ from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.tickets import RunTicket, Tickets
 
 
-class Documents(Protocol):
-    """The documents that an editor keeps open."""
+class Documents(Editor, Protocol):
+    """The documents that an editor keeps open, as handlers read them."""
 
     async def settled(self) -> None:
         """Wait until everything that the editor has sent so far is taken in."""
@@ -26,10 +26,6 @@ class Documents(Protocol):
 
     def list(self) -> tuple[DocumentState, ...]:
         """All of them."""
-        ...
-
-    async def open_documents(self) -> Sequence[OpenDocument]:
-        """All of them with their texts, the one that was touched last first."""
         ...
 
     def text(self, uri: str) -> tuple[str, int] | None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
-from sidecar.errors import InvalidParams, SidecarError
+from sidecar.errors import InvalidParams, ServerCancelled, SessionBusy, SidecarError
 from sidecar.sessions.ids import new_id
 
 from .progress import Progress
@@ -21,10 +21,28 @@ if TYPE_CHECKING:
 
     from protocol.base import Json, JsonObject
 
+    from .client_capabilities import ClientCapabilities
+    from .editor_tasks import EditorTasks
     from .progress import Token
 
-COMMANDS: Final = ("sidecar.run", "sidecar.cancel", "sidecar.newSession", "sidecar.showState")
+COMMANDS: Final = (
+    "sidecar.run",
+    "sidecar.explain",
+    "sidecar.fix",
+    "sidecar.cancel",
+    "sidecar.newSession",
+    "sidecar.showState",
+)
 """As `capabilities.json` advertises them."""
+
+EDITS: Final[JsonObject] = {
+    "type": "editor_context",
+    "sourceId": "editor_edits",
+    "config": {"include": [], "edits": True},
+}
+"""What the conversation's agent has besides its own, where the editor takes edits. No other session gets it unasked."""
+
+_BUSY: Final = "the agent is still at work; wait for its answer, or stop it with sidecar.cancel"
 
 _STATE: Final = ("session", "run", "queue", "providers", "state", "usage", "pending", "documents")
 
@@ -69,10 +87,19 @@ class Client(Protocol):
 class Commands:
     """The commands, and the session that they mean: made when first needed, kept until `sidecar.newSession`."""
 
-    def __init__(self, sidecar: Sidecar, client: Client, initialize_params: JsonObject) -> None:
+    def __init__(self, sidecar: Sidecar, client: Client, can: ClientCapabilities, tasks: EditorTasks) -> None:
+        """Ask nothing yet.
+
+        Args:
+            sidecar: Runs agents.
+            client: The editor.
+            can: What it has declared.
+            tasks: Knows what the agent is asked about a place in a document.
+        """
         self._sidecar = sidecar
         self._client = client
-        self._creates_progress = _declares_progress(initialize_params)
+        self._can = can
+        self._tasks = tasks
         self._session_id: str | None = None
         self._opening = asyncio.Lock()
         self._stops: dict[Token, asyncio.Event] = {}
@@ -97,12 +124,21 @@ class Commands:
             match command:
                 case "sidecar.run":
                     return await self._run(_run_params(arguments), params.get("workDoneToken"), stop)
+                case "sidecar.explain":
+                    return await self._run(self._tasks.explain(_only(arguments)), params.get("workDoneToken"), stop)
+                case "sidecar.fix":
+                    return await self._run(self._tasks.fix(_only(arguments)), params.get("workDoneToken"), stop)
                 case "sidecar.cancel":
                     return await self._cancel(_options(command, arguments))
                 case "sidecar.newSession":
                     return await self._new_session(_options(command, arguments))
                 case _:
                     return await self._show_state()
+        except ServerCancelled:  # whoever ends the editor wants to read nothing of it
+            raise
+        except SessionBusy:
+            self._show(_ERROR, _BUSY)
+            raise
         except SidecarError as error:
             self._show(_ERROR, error.message)
             raise
@@ -174,6 +210,9 @@ class Commands:
             return str(self._session_id)
 
     async def _create(self, params: JsonObject) -> JsonObject:
+        given: Json = params.get("contextProviders") or []
+        if self._can.apply_edit and isinstance(given, list):  # whatever else it is, `createSession` refuses it
+            params = {**params, "contextProviders": [*cast("list[Json]", given), EDITS]}
         created = await self._sidecar.create_session(params)
         self._session_id = created["session"]["sessionId"]
         return created
@@ -183,7 +222,7 @@ class Commands:
         """Progress under the client's token, or under one of ours where it takes those; its user may set `stop`."""
         token: Token | None = given if _is_token(given) else None
         create = None
-        if token is None and self._creates_progress:
+        if token is None and self._can.progress:
             token = new_id("progress")
             create = partial(self._client.create_progress, token)
         if token is not None:
@@ -201,14 +240,6 @@ class Commands:
 
 def _is_token(value: Json) -> TypeGuard[Token]:
     return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def _declares_progress(initialize_params: JsonObject) -> bool:
-    """Whether the client takes `window/workDoneProgress/create`."""
-    value: Json = initialize_params
-    for name in ("capabilities", "window", "workDoneProgress"):
-        value = cast("JsonObject", value).get(name) if isinstance(value, dict) else None
-    return value is True
 
 
 def _run_params(arguments: Json) -> JsonObject:

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 
     from protocol.base import Json, JsonObject
 
+    from .code_actions import CodeActions
     from .commands import Commands
     from .documents import DocumentInfo
     from .engine import Engine
 
-REQUESTS: Final = frozenset({"workspace/executeCommand"})
+_CODE_ACTION: Final = "textDocument/codeAction"
+
+REQUESTS: Final = frozenset({"workspace/executeCommand", _CODE_ACTION})
 """Requests that are answered here."""
 
 SYNCED: Final = frozenset(
@@ -77,21 +80,24 @@ class LspHalf:
         self._params: JsonObject | None = None
         self._engine: Engine | None = None
         self._commands: Commands | None = None
+        self._code_actions: CodeActions | None = None
         self._queue: deque[tuple[str, Json]] = deque()
         self._loading = False
         self._settled = asyncio.Event()
         self._closed = False
         self._touches = count(1)
         self._touched: dict[str, int] = {}
+        self._change = asyncio.Event()
 
     def initialize(self, params: JsonObject) -> None:
         """Remember the client's `initialize`, of any quality. The dispatcher answers it; nothing here does."""
         # Secrets may stand in initializationOptions, and nothing here has a use for it.
         self._params = {name: value for name, value in params.items() if name != "initializationOptions"}
 
-    def serve(self, commands: Commands) -> None:
-        """Have these commands answer `workspace/executeCommand`, instead of the language server."""
+    def serve(self, commands: Commands, code_actions: CodeActions) -> None:
+        """Have these answer `workspace/executeCommand` and `textDocument/codeAction`, not the language server."""
         self._commands = commands
+        self._code_actions = code_actions
 
     def start_loading(self) -> None:
         """Import the language server in a thread. Without effect before `initialize`, and the second time."""
@@ -136,6 +142,8 @@ class LspHalf:
             self._touched.pop(uri, None)
         elif method in ("textDocument/didOpen", "textDocument/didChange"):
             self._touched[uri] = next(self._touches)
+        self._change.set()
+        self._change = asyncio.Event()
 
     async def request(self, method: str, params: Json, stop: asyncio.Event) -> Json:
         """Have a request answered, after everything that came before it.
@@ -160,6 +168,8 @@ class LspHalf:
         await self.loaded()
         if self._closed:
             raise ServerCancelled
+        if self._code_actions is not None and method == _CODE_ACTION:
+            return self._code_actions.offered(params)
         if self._commands is not None and self._commands.takes(params):
             return await self._commands.execute(params, stop)
         if self._engine is None:
@@ -173,6 +183,10 @@ class LspHalf:
     def last_touched(self, uri: str) -> int:
         """How lately a document was opened or changed: a higher number is later."""
         return self._touched.get(uri, 0)
+
+    async def next_change(self) -> None:
+        """Wait until a document is opened, changed or closed."""
+        await self._change.wait()
 
     def text(self, uri: str) -> tuple[str, int] | None:
         """Text and version of an open document, unsaved changes included; the disk is never read."""

@@ -44,11 +44,12 @@ def replace(text: str, start: Position, end: Position, new: str, encoding: str) 
     A position behind the end of its line, or of the text, means that end; one inside a character means the place
     before it; positions in the wrong order are exchanged.
     """
-    first, last = sorted((_offset(text, start, encoding), _offset(text, end, encoding)))
+    first, last = sorted((offset_at(text, start, encoding), offset_at(text, end, encoding)))
     return text[:first] + new + text[last:]
 
 
-def _offset(text: str, position: Position, encoding: str) -> int:
+def offset_at(text: str, position: Position, encoding: str) -> int:
+    """How many characters of a text stand before a position; one that is nowhere means what it does in `replace`."""
     begin = _line_start(text, position.line)
     line_end = _LINE_END.search(text, begin)
     line = text[begin : line_end.start() if line_end else len(text)]
@@ -56,6 +57,22 @@ def _offset(text: str, position: Position, encoding: str) -> int:
         return begin + min(position.character, len(line))
     codec, width = _UNITS[encoding]
     return begin + len(line.encode(codec)[: position.character * width].decode(codec, "ignore"))
+
+
+def position_at(text: str, offset: int, encoding: str) -> Position:
+    """Where in a text so many characters have gone by; not between the two of one line's end."""
+    if text.count("\r", 0, offset) == text.count("\r\n", 0, offset):
+        line, begin = text.count("\n", 0, offset), text.rfind("\n", 0, offset) + 1
+    else:
+        ends = [found.end() for found in _LINE_END.finditer(text, 0, offset)]
+        line, begin = len(ends), ends[-1] if ends else 0
+    codec, width = _UNITS[encoding]
+    return Position(line, len(text[begin:offset].encode(codec)) // width)
+
+
+def line_starts(text: str) -> list[int]:
+    """Where each line begins, in characters; the last one may be empty."""
+    return [0, *(found.end() for found in _LINE_END.finditer(text))]
 
 
 def _line_start(text: str, line: int) -> int:

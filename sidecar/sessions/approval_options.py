@@ -76,10 +76,15 @@ def read_response(block: ApprovalResponseBlock) -> Answer:
     return Answer(approved=False, outcome="denied", option="rejectOnce", message=_bounded(block.message))
 
 
-def message_request(payload: JsonObject) -> JsonObject:
-    """The question as a plain editor can show it: a message with one button an option."""
+def message_request(payload: JsonObject, *, is_previewed: bool = False) -> JsonObject:
+    """The question as a plain editor can show it: a message with one button an option.
+
+    Args:
+        payload: That of `host/requestApproval`.
+        is_previewed: Its description says what the call would do: better than its arguments do.
+    """
     call: dict[str, Any] = payload["toolCall"]
-    text = f"{payload['title']}\n{_shown(call['arguments'])}"
+    text = f"{payload['title']}\n{payload['description'] if is_previewed else _shown(call['arguments'])}"
     actions = [{"title": option["name"]} for option in payload["options"]]
     return {"type": 2, "message": text, "actions": actions}
 

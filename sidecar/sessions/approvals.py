@@ -45,6 +45,8 @@ class Question(WireModel):
     call_id: str
     schema_hash: str
     source: str
+    is_previewed: bool = False
+    """Its description says what this very call would do."""
     parked: Parked | None = None
     """`None`: it ends with its run: a delegated one cannot be gone on with."""
     decision: str | None = None

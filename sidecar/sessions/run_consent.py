@@ -153,7 +153,8 @@ class RunConsent:
         taken = partial(self._session.requests.take, question.pending.request_id)
         if self._outlet.host.approvals:
             return await self._outlet.ask(HOST_REQUEST_APPROVAL.name, payload, timeout=timeout_s, answered=taken)
-        action = await self._outlet.ask(_MESSAGE_REQUEST, message_request(payload), timeout=timeout_s, answered=taken)
+        shown = message_request(payload, is_previewed=question.is_previewed)
+        action = await self._outlet.ask(_MESSAGE_REQUEST, shown, timeout=timeout_s, answered=taken)
         return _as_outcome(read_action(action, options))
 
     async def _decide(self, held: Held, request_id: str, answer: Answer, by: By) -> None:
@@ -182,8 +183,8 @@ class RunConsent:
             "toolCall": shown,
             "options": [option.wire() for option in options],
         }
-        if tool.description:
-            payload["description"] = tool.description
+        if description := gated.preview or tool.description:
+            payload["description"] = description
         limit = (self._config.timeout_ms or None) if is_live else None
         if limit is not None:
             payload["deadlineMs"] = limit
@@ -192,6 +193,7 @@ class RunConsent:
             call_id=call.call_id,
             schema_hash=tool.schema_hash,
             source=named(gated.source),
+            is_previewed=gated.preview is not None,
             parked=parked,
         )
 

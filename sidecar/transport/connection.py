@@ -38,6 +38,26 @@ class Receiver(Protocol):
         ...
 
 
+class Tap(Protocol):
+    """Who is told what goes over a connection, both ways, before it is acted on. Never blocks and never fails."""
+
+    def received(self, item: Item) -> None:
+        """A message body, or the fault that stands in its place."""
+        ...
+
+    def sent(self, body: bytes) -> None:
+        """A message body of ours."""
+        ...
+
+    def eof(self) -> None:
+        """As `Receiver.on_eof`."""
+        ...
+
+    def gone(self, why: str) -> None:
+        """As `Receiver.on_gone`."""
+        ...
+
+
 class Connection:
     """Frames in, frames out, in order. It owns both descriptors from `start` on.
 
@@ -56,12 +76,14 @@ class Connection:
         initial: bytes = b"",
         limits: WriterLimits | None = None,
         threads: bool | None = None,
+        tap: Tap | None = None,
     ) -> None:
         self._inbound, self._outbound = inbound, outbound
         self._parser = FrameParser(framing, max_message_bytes, max_header_bytes)
         self._initial = initial
         self._limits = limits or WriterLimits()
         self._threads = os.environ.get(THREADS_VARIABLE) == "threads" if threads is None else threads
+        self._tap = tap
         self._was_blocking: dict[int, bool] = {}
         self._receiver: Receiver
         self._reader: Reader
@@ -75,7 +97,7 @@ class Connection:
     async def start(self, receiver: Receiver) -> None:
         """Begin to read, with the bytes that were read already."""
         self._receiver = receiver
-        self._reader = Reader(self._parser, on_item=self._receive, on_eof=receiver.on_eof)
+        self._reader = Reader(self._parser, on_item=self._receive, on_eof=self._eof)
         self._writer = Writer(self._limits, pause_reading=self._reader.pause, on_gone=self._gone)
         # The writer first: the bytes already read may be answered at once.
         await self._connect_writer()
@@ -85,6 +107,8 @@ class Connection:
 
     def send(self, body: bytes) -> None:
         """Queue one JSON text. In order, without blocking; dropped once the client has gone."""
+        if self._tap is not None:
+            self._tap.sent(body)
         self._writer.send(encode(body, self._parser.framing or "header"))
 
     def congested(self) -> bool:
@@ -143,6 +167,8 @@ class Connection:
         return _same_file(fd, _STDERR) or _same_file(self._inbound, self._outbound)
 
     def _receive(self, item: Item) -> None:
+        if self._tap is not None:
+            self._tap.received(item)
         try:
             if isinstance(item, Fault):
                 self._receiver.on_fault(item)
@@ -153,7 +179,14 @@ class Connection:
                 {"message": "the receiver failed on a message", "exception": error}
             )
 
+    def _eof(self) -> None:
+        if self._tap is not None:
+            self._tap.eof()
+        self._receiver.on_eof()
+
     def _gone(self, why: str) -> None:
+        if self._tap is not None:
+            self._tap.gone(why)
         # Later: `send` may have found it out, and its caller is in the middle of something.
         asyncio.get_running_loop().call_soon(self._receiver.on_gone, why)
 

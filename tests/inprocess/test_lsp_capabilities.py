@@ -8,6 +8,7 @@ import pytest
 from lsprotocol import types
 
 from sidecar.handshake import initialize_result
+from sidecar.lsp.code_actions import KINDS
 from sidecar.lsp.commands import COMMANDS
 from sidecar.lsp.engine import Engine
 from sidecar.lsp.position import negotiate_position_encoding
@@ -16,9 +17,10 @@ PREPARED = json.loads(files("sidecar.lsp").joinpath("capabilities.json").read_te
 
 
 def computed(capabilities: dict[str, Any]) -> dict[str, Any]:
-    """As pygls says it, with the commands that are answered without pygls."""
+    """As pygls says it, with the commands and code actions that are answered without pygls."""
     answer = Engine(lambda _: None).initialize({"capabilities": capabilities})["capabilities"]
-    return {**answer, "executeCommandProvider": {"commands": list(COMMANDS)}}
+    actions = {"codeActionKinds": list(KINDS)}
+    return {**answer, "codeActionProvider": actions, "executeCommandProvider": {"commands": list(COMMANDS)}}
 
 
 def test_the_prepared_capabilities_are_those_that_pygls_computes() -> None:
@@ -59,6 +61,13 @@ def test_the_answer_advertises_the_encoding_that_documents_are_read_in(offered: 
     params = {"capabilities": {"general": {"positionEncodings": offered}}}
     answer = initialize_result(params, "instance")
     assert answer["capabilities"]["positionEncoding"] == negotiate_position_encoding(params)
+
+
+@pytest.mark.parametrize("support", [None, True, {"codeActionKind": {"valueSet": []}}])
+def test_code_action_options_are_sent_to_clients_that_take_them(support: Any) -> None:
+    params = {"capabilities": {"textDocument": {"codeAction": {"codeActionLiteralSupport": support}}}}
+    answer = initialize_result(params, "instance")["capabilities"]["codeActionProvider"]
+    assert answer == (PREPARED["codeActionProvider"] if isinstance(support, dict) else True)
 
 
 def test_our_block_names_the_commands_that_lsp_is_offered() -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from sidecar.errors import InvalidParams, SessionBusy, SidecarError
+from sidecar.errors import InvalidParams, ServerCancelled, SessionBusy, SidecarError
 from sidecar.lsp import progress
+from sidecar.lsp.client_capabilities import ClientCapabilities
 from sidecar.lsp.commands import Commands
+from sidecar.lsp.editor_tasks import EditorTasks
 
 Json = dict[str, Any]
-DECLARED = {"capabilities": {"window": {"workDoneProgress": True}}}
+TASKS = EditorTasks(lambda uri: None, "utf-16", can_edit=False)
 
 
 class FakeSidecar:
@@ -106,7 +108,7 @@ def editor() -> FakeEditor:
 
 @pytest.fixture
 def commands(sidecar: FakeSidecar, editor: FakeEditor) -> Commands:
-    return Commands(sidecar, editor, {})
+    return Commands(sidecar, editor, ClientCapabilities(), TASKS)
 
 
 async def execute(commands: Commands, command: str, *arguments: Any, **params: Any) -> Json:
@@ -267,7 +269,7 @@ async def test_cancelling_progress_that_is_not_there_is_harmless(
 
 
 async def test_a_client_that_declares_it_is_asked_for_progress(sidecar: FakeSidecar, editor: FakeEditor) -> None:
-    commands = Commands(sidecar, editor, DECLARED)
+    commands = Commands(sidecar, editor, ClientCapabilities(progress=True), TASKS)
     run, _ = await started(commands, sidecar)
     await settled()
     (token,) = editor.created
@@ -279,7 +281,12 @@ async def test_a_client_that_declares_it_is_asked_for_progress(sidecar: FakeSide
 
 async def test_the_clients_own_token_is_used_before_one_of_ours(sidecar: FakeSidecar, editor: FakeEditor) -> None:
     sidecar.go_on.set()
-    await execute(Commands(sidecar, editor, DECLARED), "sidecar.run", "hello", workDoneToken="theirs")
+    await execute(
+        Commands(sidecar, editor, ClientCapabilities(progress=True), TASKS),
+        "sidecar.run",
+        "hello",
+        workDoneToken="theirs",
+    )
     assert editor.created == []
     assert [value["kind"] for value in editor.progress("theirs")] == ["begin", "end"]
 
@@ -288,14 +295,16 @@ async def test_no_run_waits_for_an_editor_that_does_not_answer(sidecar: FakeSide
     editor.accepts.clear()
     sidecar.go_on.set()
     async with asyncio.timeout(10):
-        result = await execute(Commands(sidecar, editor, DECLARED), "sidecar.run", "hello")
+        result = await execute(
+            Commands(sidecar, editor, ClientCapabilities(progress=True), TASKS), "sidecar.run", "hello"
+        )
     assert result["status"] == "completed"
     assert editor.progress() == []
 
 
 async def test_an_editor_that_refuses_the_token_is_shown_no_progress(sidecar: FakeSidecar, editor: FakeEditor) -> None:
     editor.answer = False
-    run, _ = await started(Commands(sidecar, editor, DECLARED), sidecar)
+    run, _ = await started(Commands(sidecar, editor, ClientCapabilities(progress=True), TASKS), sidecar)
     await settled()
     sidecar.emit({"type": "message.delta", "data": {"text": "word"}})
     sidecar.go_on.set()
@@ -307,9 +316,9 @@ async def test_an_editor_that_refuses_the_token_is_shown_no_progress(sidecar: Fa
 async def test_a_failure_is_shown_answered_and_ends_the_progress(
     commands: Commands, sidecar: FakeSidecar, editor: FakeEditor
 ) -> None:
-    sidecar.fails = SessionBusy("ses_1", "r0")
+    sidecar.fails = SidecarError("the store is full")
     sidecar.go_on.set()
-    with pytest.raises(SessionBusy):
+    with pytest.raises(SidecarError):
         await execute(commands, "sidecar.run", {"input": "hello", "sessionId": "ses_1"}, workDoneToken="t")
     assert editor.progress()[-1] == {"kind": "end", "message": "failed"}
     assert editor.shown() == [(1, sidecar.fails.message)]
@@ -381,3 +390,28 @@ async def test_the_state_shown_is_that_of_the_session(commands: Commands, sideca
 )
 def test_other_commands_are_left_to_the_language_server(params: Any) -> None:
     assert not Commands.takes(params)
+
+
+async def test_whoever_ends_the_editor_is_shown_no_error_of_what_was_still_under_way(
+    commands: Commands, sidecar: FakeSidecar, editor: FakeEditor
+) -> None:
+    sidecar.fails = ServerCancelled()
+
+    with pytest.raises(ServerCancelled):
+        await commands.execute({"command": "sidecar.newSession"}, asyncio.Event())
+
+    assert editor.sent == []
+
+
+async def test_a_command_that_comes_too_early_says_what_a_user_can_do(
+    commands: Commands, sidecar: FakeSidecar, editor: FakeEditor
+) -> None:
+    sidecar.fails = SessionBusy("s", "r", allowed=("queue", "steer"))
+
+    with pytest.raises(SessionBusy):
+        await commands.execute({"command": "sidecar.newSession"}, asyncio.Event())
+
+    ((method, shown),) = editor.sent
+    assert (method, shown["type"]) == ("window/showMessage", 1)
+    assert "sidecar.cancel" in shown["message"]
+    assert "whenBusy" not in shown["message"]

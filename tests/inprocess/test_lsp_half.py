@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from sidecar.errors import CapabilityRequired, InvalidParams, MethodNotFound, NotInitialized, ServerCancelled
+from sidecar.lsp.client_capabilities import ClientCapabilities
+from sidecar.lsp.code_actions import CodeActions
 from sidecar.lsp.documents import DocumentInfo
 from sidecar.lsp.half import LspHalf
 
 URI = "file:///home/notes.md"
+NO_ACTIONS = CodeActions(lambda uri: None, ClientCapabilities())
 OPEN = {"textDocument": {"uri": URI, "languageId": "markdown", "version": 1, "text": "one\ntwo\n"}}
 SECRET = "the user's own words"
 
@@ -311,7 +314,7 @@ async def test_the_sidecars_commands_do_not_need_the_language_server(
     half: LspHalf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sidecar.lsp.engine", None)
-    half.serve(OneCommand())
+    half.serve(OneCommand(), NO_ACTIONS)
     stop = asyncio.Event()
     stop.set()
     params = {"command": "sidecar.run"}
@@ -322,7 +325,7 @@ async def test_the_sidecars_commands_do_not_need_the_language_server(
 
 async def test_a_command_begins_after_the_documents_that_came_before_it(half: LspHalf) -> None:
     commands = OneCommand()
-    half.serve(commands)
+    half.serve(commands, NO_ACTIONS)
     half.notify("textDocument/didOpen", OPEN)
     stop = asyncio.Event()
     request = asyncio.create_task(half.request("workspace/executeCommand", {"command": "sidecar.run"}, stop))
@@ -337,7 +340,7 @@ async def test_a_command_begins_after_the_documents_that_came_before_it(half: Ls
 def test_progress_is_cancelled_at_once_and_not_after_shutdown(half: LspHalf) -> None:
     half.notify("window/workDoneProgress/cancel", {"token": 0})
     commands = OneCommand()
-    half.serve(commands)
+    half.serve(commands, NO_ACTIONS)
     assert half.handles("window/workDoneProgress/cancel")
     half.notify("window/workDoneProgress/cancel", {"token": 1})
     half.shutdown()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
 
-from sidecar.lsp.position import Position, negotiate_position_encoding, replace
+from sidecar.lsp.position import Position, line_starts, negotiate_position_encoding, offset_at, position_at, replace
 
 WIDTHS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 TEXTS = st.text(st.sampled_from("ab\n\r\t\x0b\x0c\x1c\x85\u2028é漢😋"), max_size=24)
@@ -82,3 +82,22 @@ def test_positions_that_do_not_exist_are_moved_to_the_next_that_does(
     start: tuple[int, int], end: tuple[int, int], expected: str
 ) -> None:
     assert replace("a😋b\r\nc", Position(*start), Position(*end), "X", "utf-16") == expected
+
+
+@given(text=TEXTS, encoding=st.sampled_from(list(WIDTHS)), data=st.data())
+def test_a_place_is_named_as_an_editor_would_name_it(text: str, encoding: str, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(text)))
+    if text[offset - 1 : offset + 1] == "\r\n":
+        return  # nobody can point between the two
+
+    position = position_at(text, offset, encoding)
+
+    assert position == position_of(text, offset, encoding)
+    assert offset_at(text, position, encoding) == offset
+
+
+@given(text=TEXTS)
+def test_every_line_begins_where_its_first_position_points(text: str) -> None:
+    starts = line_starts(text)
+    assert starts == [offset_at(text, Position(line, 0), "utf-16") for line in range(len(starts))]
+    assert position_at(text, len(text), "utf-16").line == len(starts) - 1

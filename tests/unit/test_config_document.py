@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from sidecar.config.docstrings import field_docs
+from protocol.docstrings import field_docs
 from sidecar.config.document import FILE, SECTIONS, document
 from sidecar.config.limits import Limits
 from sidecar.config.model import AgentConfig, Config

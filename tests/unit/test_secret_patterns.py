@@ -59,3 +59,11 @@ def test_what_was_redacted_once_is_not_changed_again(text: str) -> None:
     once = redacted(text)
 
     assert redacted(once) == once
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", ["a-", "a.b+", "password ", "bearer ", "eyJaaaaaaaaa.", "-----BEGIN ", "a://b"])
+def test_long_texts_of_any_shape_are_gone_through_in_one_go(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+
+    assert len(redacted(text)) <= 2 * len(text)

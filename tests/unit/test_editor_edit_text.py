@@ -1,0 +1,167 @@
+"""Edits of an open document: where they land, what they make of it, and what a person is shown of that."""
+
+import re
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from providers.api.editor import TextChange, changed
+from providers.editor_edit_text import MAX_SHOWN_LINES, Replacement, changes_of, shown
+from providers.text_edits import EditError
+from sidecar.lsp.position import position_at, replace
+
+LINES = st.lists(st.text("ab😋", max_size=3), max_size=8)
+LINE_END = st.sampled_from(["\n", "\r\n", "\r"])
+URI = "file:///a"
+
+
+def edit(old: str, new: str, *, replace_all: bool = False) -> Replacement:
+    return Replacement(old_string=old, new_string=new, replace_all=replace_all)
+
+
+@st.composite
+def changes(draw: st.DrawFn, text: str) -> list[TextChange]:
+    """Some changes that do not meet, none of which cuts a line's end in two."""
+    whole = [at for at in range(len(text) + 1) if text[at - 1 : at + 1] != "\r\n"]
+    cuts = sorted(draw(st.lists(st.sampled_from(whole), max_size=6, unique=True)))
+    ends = draw(LINE_END)
+    return [TextChange(start, end, ends.join(draw(LINES))) for start, end in zip(cuts[::2], cuts[1::2], strict=False)]
+
+
+@st.composite
+def changed_texts(draw: st.DrawFn) -> tuple[str, list[TextChange]]:
+    text = draw(LINE_END).join(draw(LINES))
+    return text, draw(changes(text))
+
+
+# ---- where edits land ---------------------------------------------------------------------------------------------
+
+
+@given(before=LINES, old=LINES, after=LINES, new=LINES, end=LINE_END, sent=LINE_END)
+def test_what_occurs_once_is_replaced_whatever_ends_its_lines(
+    before: list[str], old: list[str], after: list[str], new: list[str], end: str, sent: str
+) -> None:
+    marked = [*old, "!"]
+    text = end.join([*before, *marked, *after])
+
+    made = changed(text, changes_of(text, [edit(sent.join(marked), sent.join([*new, "?"]))]))
+
+    assert made == end.join([*before, *new, "?", *after] if end in text else ["\n".join([*new, "?"])])
+
+
+@given(text=st.text("ab\n", min_size=1, max_size=12), old=st.text("ab\n", min_size=1, max_size=2))
+def test_replacing_all_is_what_it_is_for_texts(text: str, old: str) -> None:
+    assume(old in text)
+    assert changed(text, changes_of(text, [edit(old, "c", replace_all=True)])) == text.replace(old, "c")
+
+
+@given(text=st.text("ab\r\n", max_size=12), old=st.text("ab\n", min_size=1, max_size=3))
+def test_an_edit_never_cuts_a_line_end_in_two_and_is_refused_where_it_is_not_clear(text: str, old: str) -> None:
+    units = re.findall(r"\r\n|[^\r]|\r", text)
+    plain = ["\n" if unit in ("\r\n", "\r") else unit for unit in units]
+    places = [at for at in range(len(plain)) if "".join(plain[at : at + len(old)]) == old]
+    try:
+        (change,) = changes_of(text, [edit(old, "c")])
+    except EditError:
+        assert len(places) != 1
+    else:
+        (at,) = places
+        assert change.start == len("".join(units[:at]))
+        assert text[change.start : change.end] == "".join(units[at : at + len(old)])
+
+
+@pytest.mark.parametrize(
+    ("edits", "problem"),
+    [
+        ([edit("x", "y")], "does not occur"),
+        ([edit("a", "y")], "more than once"),
+        ([edit("aa", "y")], "more than once"),
+        ([edit("", "y")], "is empty"),
+        ([edit("b c", "y"), edit("c d", "y")], "the same place"),
+        ([edit("b", "x"), edit("b", "y")], "the same place"),
+        ([edit("b", "b"), edit("c", "c")], "change nothing"),
+    ],
+)
+def test_edits_that_do_not_fit_are_refused_and_say_why(edits: list[Replacement], problem: str) -> None:
+    with pytest.raises(EditError, match=problem):
+        changes_of("aaa b c d", edits)
+
+
+def test_edits_that_stand_side_by_side_are_both_made_in_the_text_as_it_was() -> None:
+    text = "one two"
+    assert changed(text, changes_of(text, [edit(" two", " one"), edit("one", "two")])) == "two one"
+
+
+def test_an_empty_document_takes_a_first_text() -> None:
+    assert changed("", changes_of("", [edit("", "a\nb")])) == "a\nb"
+
+
+def test_halves_of_characters_and_nul_do_not_get_into_a_document() -> None:
+    assert changed("a", changes_of("a", [edit("a", "\ud800\0\ud83d\ude0b")])) == "\ufffd\ufffd😋"
+
+
+@given(case=changed_texts(), encoding=st.sampled_from(["utf-8", "utf-16", "utf-32"]))
+def test_an_editor_that_makes_the_changes_by_their_positions_gets_the_same_text(
+    case: tuple[str, list[TextChange]], encoding: str
+) -> None:
+    text, made = case
+    by_editor = text
+    for one in reversed(made):
+        start, end = (position_at(text, offset, encoding) for offset in (one.start, one.end))
+        by_editor = replace(by_editor, start, end, one.text, encoding)
+    assert by_editor == changed(text, made)
+
+
+# ---- what is shown ------------------------------------------------------------------------------------------------
+
+
+@given(case=changed_texts())
+@example(case=("a\nb", [TextChange(1, 2, "")]))
+@example(case=("a\nb\nc\n", [TextChange(0, 1, ""), TextChange(4, 5, "d\n")]))
+def test_what_is_shown_makes_the_new_lines_of_the_old_ones(case: tuple[str, list[TextChange]]) -> None:
+    text, made = case
+    assume(len(shown(URI, text, made).split("\n")) <= MAX_SHOWN_LINES)
+    lines = _lines(text)
+    _, *rest = shown(URI, text, made).split("\n")
+    moved = 0
+    for hunk in re.split(r"^@@ line ", "\n".join(rest), flags=re.MULTILINE)[1:]:
+        head, *body = hunk.split("\n")
+        old = [line[2:] for line in body if line.startswith("- ")]
+        new = [line[2:] for line in body if line.startswith("+ ")]
+        at = int(head.removesuffix(" @@")) - 1 + moved
+        assert lines[at : at + len(old)] == old
+        lines[at : at + len(old)] = new
+        moved += len(new) - len(old)
+    assert lines == _lines(changed(text, made))
+
+
+def test_a_few_lines_around_are_shown_and_none_of_another_change() -> None:
+    text = "".join(f"{number}\n" for number in range(1, 10))
+    made = changes_of(text, [edit("2\n", ""), edit("9", "nine\nten")])
+    assert shown(URI, text, made) == (
+        "file:///a\n@@ line 2 @@\n  1\n- 2\n  3\n  4\n@@ line 9 @@\n  7\n  8\n- 9\n+ nine\n+ ten"
+    )
+
+
+@given(old=st.text(max_size=400), new=st.text(max_size=400))
+def test_whatever_is_edited_is_shown_without_anything_invisible_and_within_bounds(old: str, new: str) -> None:
+    text = shown("file:///\u202e\n" * 100, old, [TextChange(0, len(old), new)])
+    lines = text.split("\n")
+    assert len(lines) <= MAX_SHOWN_LINES + 2
+    assert all(line.isprintable() and len(line) <= 310 for line in lines)
+
+
+def test_a_long_line_says_that_it_goes_on() -> None:
+    text = shown(URI, "", [TextChange(0, 0, "x" * 1_000 + "\t\u200b")])
+    assert text.split("\n")[-1] == f"+ {'x' * 160}[…]"
+    assert "→   \\u200b" in shown(URI, "", [TextChange(0, 0, "\t\u200b")])
+
+
+def test_many_places_are_shown_in_part() -> None:
+    text = "a\n\n\n\n\n\n" * 1_000
+    assert shown(URI, text, changes_of(text, [edit("a", "b", replace_all=True)])).endswith(" more lines are not shown]")
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip("\r\n") for line in re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)]
