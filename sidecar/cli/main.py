@@ -9,7 +9,23 @@ from typing import Final
 from protocol.version import VERSION
 from sidecar_client import SidecarClientError
 
-from . import acp, chat, config, demo, doctor, memory, new, output, run, schema, serve, sessions, setup, trust
+from . import (
+    acp,
+    chat,
+    config,
+    conformance,
+    demo,
+    doctor,
+    memory,
+    new,
+    output,
+    run,
+    schema,
+    serve,
+    sessions,
+    setup,
+    trust,
+)
 from .command import Command, CommandError, shared_options
 
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -26,6 +42,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     trust.COMMAND,
     new.COMMAND,
     acp.COMMAND,
+    conformance.COMMAND,
 )
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

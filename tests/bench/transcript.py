@@ -8,18 +8,16 @@ player.seen["s"]                          # the durable events of a session, by 
 import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from sidecar.cli.conformance.conversations import Line
+from sidecar.cli.conformance.matching import Matcher
+from sidecar.cli.conformance.placeholders import ANY, Placeholders
 from tests.bench.handles import PATIENCE_S
 from tests.bench.host import FakeHost, HostGone
-from tests.bench.placeholders import ANY, Placeholders, differs
 from tests.bench.wire import Json
 
-Kind = Literal["#", "→", "←", "kill", "eof", "exit"]
-
-_KINDS: Final[tuple[Kind, ...]] = ("#", "→", "←", "kill", "eof", "exit")
 _OPENING: Final = ("createSession", "resumeSession")
 """Asked through the host, which then knows with which number a session's events go on."""
 
@@ -28,38 +26,6 @@ _NOT_REPLAYED: Final = frozenset({"prevSeq", "_meta"})
 
 class Differs(Exception):
     """The conversation did not go as it is written; the message names the line and the place in it."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a transcript."""
-
-    kind: Kind
-    value: Any
-    number: int
-    """Counted from 1."""
-
-    def text(self) -> str:
-        """The line as it stands in the file."""
-        return json.dumps({self.kind: self.value}, ensure_ascii=False)
-
-
-def read(path: Path) -> list[Line]:
-    """The lines of a transcript.
-
-    Raises:
-        ValueError: a line is not in the format; the message names it.
-    """
-    lines = list[Line]()
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not text.strip():
-            continue
-        whole = json.loads(text)
-        kind = next((kind for kind in _KINDS if whole.keys() == {kind}), None)
-        if kind is None:
-            raise ValueError(f"{path.name}:{number}: a line has one key, of {', '.join(_KINDS)}")
-        lines.append(Line(kind, whole[kind], number))
-    return lines
 
 
 def write(path: Path, lines: Sequence[Line]) -> None:
@@ -95,6 +61,7 @@ class Player:
         """Session → sequence number → durable event, as first seen."""
         self._lines = lines
         self._start = start
+        self._matcher = Matcher(str(folder))
         self._names = Placeholders(str(folder))
         self._record = record
         self._taken = 0
@@ -146,7 +113,8 @@ class Player:
                 b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if host.framing == "header" else body + b"\n"
             )
             return
-        message = self._names.fill(value)
+        message = self._matcher.fill(value)
+        self._names.keep(message)
         if isinstance(message, dict) and message.get("method") in _OPENING:
             host.ask(message["method"], message.get("params"), request_id=message["id"])
         else:
@@ -161,7 +129,7 @@ class Player:
             return
         for line in expected:
             came = await self._next(line)
-            where = differs(line.value, came)
+            where = self._matcher.differs(line.value, came)
             if where is not None:
                 raise Differs(f"line {line.number}: {where}\n  expected {line.text()}\n  but came {_short(came)}")
             self._played.append(line)
@@ -175,9 +143,11 @@ class Player:
         whatever = [_mark(line.value) for line in expected if line.value.get("result") == ANY]
         while missing:
             came = await self._next(expected[-1])
-            mark = _mark(came)
+            written = self._names.mask(came)
+            self._matcher.differs(written, came)  # from now on its names have values
+            mark = _mark(written)
             missing -= mark == last
-            self._played.append(Line("←", {**came, "result": ANY} if mark in whatever else came, 0))
+            self._played.append(Line("←", {**written, "result": ANY} if mark in whatever else written, 0))
 
     async def _next(self, line: Line) -> Json:
         host = self.host
@@ -190,14 +160,14 @@ class Player:
             raise Differs(f"line {line.number}: {why}\n  expected {line.text()}") from error
         self._taken += 1
         self._note(message)
-        return self._names.mask({key: value for key, value in message.items() if key != "jsonrpc"})
+        return {key: value for key, value in message.items() if key != "jsonrpc"}
 
     def _note(self, message: Json) -> None:
         """Keep what a replay has to bring again, and hold a replay in the conversation against it."""
         for event in durable([message]):
             known = self.seen[event["sessionId"]].setdefault(event["seq"], event)
             if known != event:
-                raise Differs(f"a replay differs: {differs(known, event)}")
+                raise Differs(f"a replay differs: {self._matcher.differs(known, event)}")
 
     def _nothing_more(self) -> None:
         rest = self.host.messages[self._taken :] if self.host is not None else []
@@ -206,8 +176,8 @@ class Player:
 
 
 def _mark(message: Json) -> tuple[Any, ...]:
-    """What tells one message of a conversation from another, whatever is in it."""
-    params = message.get("params", {})
+    """What tells one message of a conversation from another: its id, or the type and the run of an event."""
+    params = message.get("params", {}) if "id" not in message else {}
     return message.get("id"), message.get("method"), params.get("type"), params.get("runId")
 
 

@@ -1,5 +1,7 @@
 """The golden conversations of `tests/transcripts`: played on both framings, and every session replayed as it was live.
 
+One framing goes over the loop's own pipes, the other through threads, as on Windows.
+
 `AGENT_SIDECAR_REWRITE_TRANSCRIPTS=1` writes them anew, from what the sidecar says now.
 """
 
@@ -11,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from sidecar.cli.conformance.conversations import Line, read
 from tests.bench.host import FakeHost
-from tests.bench.transcript import Differs, Line, Player, durable, read, write
+from tests.bench.transcript import Differs, Player, durable, write
 from tests.bench.wire import Framing
 
 StartHost = Callable[..., Awaitable[FakeHost]]
@@ -30,7 +33,13 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def start(start_host: StartHost, store: str, folder: Path, framing: Framing) -> Callable[[], Awaitable[FakeHost]]:
     """Starts sidecars that have been told nothing, all on one store."""
-    env = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    way = "threads" if framing == "header" else "pipes"
+    env = {
+        "AGENT_SIDECAR_TRANSPORT": way,
+        "HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder),
+        "XDG_DATA_HOME": str(folder),
+    }
     options: dict[str, Any] = {"store": store, "framing": framing, "cwd": folder, "env": env, "greet": False}
     return lambda: start_host(args=("--on-eof", "finish"), **options)
 
@@ -70,6 +79,18 @@ async def replayed(host: FakeHost, session_id: str, count: int) -> list[dict[str
     await host.until(lambda: len(events()) >= count)
     await host.request("getState", {"sessionId": session_id})
     return events()
+
+
+@pytest.mark.parametrize("framing", ["ndjson"])
+@pytest.mark.parametrize("name", ["late_answer", "manage_sessions", "script"])
+async def test_what_is_written_anew_is_what_was_written(
+    name: str, start: Callable[[], Awaitable[FakeHost]], folder: Path
+) -> None:
+    lines = read(TRANSCRIPTS / f"{name}.jsonl")
+
+    written = await Player(lines, start, folder, record=True).play()
+
+    assert [line.text() for line in written] == [line.text() for line in lines]
 
 
 HELLO = [

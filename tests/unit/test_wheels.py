@@ -11,6 +11,8 @@ from protocol.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "python"
+CONVERSATIONS = "sidecar/cli/conformance/conversations"
+"""Where the golden conversations are in the wheel: what `agent-sidecar conformance` plays."""
 
 pytest.importorskip("hatchling")
 
@@ -44,8 +46,10 @@ def test_the_sidecar_s_wheel_holds_exactly_the_four_packages(tmp_path: Path) -> 
     with build(ROOT, tmp_path) as wheel:
         names = packed(wheel)
     packages = [ROOT / "protocol", ROOT / "providers", ROOT / "sidecar", CLIENT / "sidecar_client"]
+    golden = {name.replace("transcripts", CONVERSATIONS, 1) for name in files(ROOT / "tests" / "transcripts")}
 
-    assert names == set[str]().union(*map(files, packages))
+    assert f"{CONVERSATIONS}/crash.jsonl" in golden
+    assert names == golden.union(*map(files, packages))
     assert {
         "protocol/schema.json",
         "protocol/schema.sha256",
