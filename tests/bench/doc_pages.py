@@ -1,4 +1,4 @@
-"""Reads a page of the documentation as its reader does: the files that it shows, the commands, and what they print.
+"""Reads a page of the documentation as its reader does: its files, its commands, what they print; its links and tables.
 
 A code block whose first line is a comment with a file's name is that file, from there to the end of the page. A block
 of `sh` is typed into a terminal; a block of `text` behind it is what it prints. A block marked `not-run` is neither.
@@ -7,16 +7,25 @@ of `sh` is typed into a terminal; a block of `text` behind it is what it prints.
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _FENCE: Final = re.compile(r"^```(\w*)[ ]?([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME: Final = re.compile(r"# ([\w./-]+\.\w+)\n")
 _LINK: Final = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
+_TABLE: Final = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
 _HEADING: Final = re.compile(r"^(?=##? )", re.MULTILINE)
 
 
 class PageError(Exception):
     """A page shows code that nobody could try."""
+
+
+class Table(NamedTuple):
+    """A table of a page."""
+
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    """The cells of each, as they are written."""
 
 
 @dataclass(slots=True)
@@ -55,6 +64,15 @@ def sections(page: Path, *, only: str | None = None) -> list[Section]:
         heading = _heading(part)
         if only in (None, heading):
             found.append(_section(f"{page.name}: {heading}", part, files))
+    return found
+
+
+def tables(page: Path) -> list[Table]:
+    """The tables of a page, in order."""
+    found: list[Table] = []
+    for block in _TABLE.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        heads, _, *rows = (tuple(map(str.strip, line[1:-1].split("|"))) for line in block.splitlines())
+        found.append(Table(heads, rows))
     return found
 
 
