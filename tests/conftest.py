@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.bench import clients_run
 from tests.bench.fake_model import FakeModel
 from tests.bench.host import FakeHost
 
@@ -18,6 +19,32 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What the user of this machine has configured, or has decided about tools for good, is none of the tests' business.
 _USERS_FOLDER = tempfile.TemporaryDirectory(prefix="agent-sidecar-config-")
 os.environ["XDG_CONFIG_HOME"] = _USERS_FOLDER.name
+
+
+class _ClientsRun:
+    """Gathers which clients were run, from all workers; `AGENT_SIDECAR_REWRITE_CLIENTS=1` puts them into the README."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self._versions.update(clients_run.noted(report.user_properties))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._versions:
+            shown = ", ".join(f"{name} {version}" for name, version in sorted(self._versions.items()))
+            terminalreporter.write_line(f"clients run: {shown}")
+        if os.environ.get("AGENT_SIDECAR_REWRITE_CLIENTS") == "1":
+            text = clients_run.README.read_text(encoding="utf-8")
+            clients_run.README.write_text(clients_run.written(text, self._versions), encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only where the reports of all workers come together."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_ClientsRun())
+
 
 SCALE = float(os.environ.get("AGENT_SIDECAR_TEST_SCALE", "1"))
 

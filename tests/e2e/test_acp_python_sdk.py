@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from acp import PROTOCOL_VERSION, RequestError, spawn_agent_process, text_block
 from acp.schema import AllowedOutcome, RequestPermissionResponse
 
+from tests.bench.clients_run import note
 from tests.e2e.cli_process import COMMAND, Cli
 
 SCRIPT = """
@@ -96,7 +98,7 @@ async def attached(cli: Cli) -> AsyncIterator[tuple[Any, Editor]]:
     assert process.returncode == 0
 
 
-async def test_a_whole_conversation_by_the_python_sdk(cli: Cli) -> None:
+async def test_a_whole_conversation_by_the_python_sdk(cli: Cli, record_property: Any) -> None:
     folder = str(cli.folder)
     async with attached(cli) as (connection, editor):
         session = (await connection.new_session(cwd=folder, mcp_servers=[])).session_id
@@ -135,3 +137,4 @@ async def test_a_whole_conversation_by_the_python_sdk(cli: Cli) -> None:
         await connection.resume_session(session_id=session, cwd=folder)
         await connection.prompt(session_id=session, prompt=[text_block("again")])
         assert editor.text().endswith("again")
+    note(record_property, "ACP SDK, Python", version("agent-client-protocol"))

@@ -1,14 +1,20 @@
 """Whole conversations with `agent-sidecar acp` by the TypeScript SDK and by acpx, as their users start them."""
 
+import asyncio
 import json
+import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.editors.conftest import STALLS, Workspace, steps
+from tests.bench.clients_run import note
+from tests.bench.processes import gone
+from tests.bench.waiting import eventually
+from tests.editors.conftest import BEGINNING, STALLS, Workspace, npm_version, steps
 
 SCRIPT = Path(__file__).parent / "node" / "acp.mjs"
 MODULES = Path(sys.prefix) / "editors" / "node_modules"
@@ -67,7 +73,9 @@ def package(name: str) -> Path:
     return folder if folder.is_dir() else pytest.skip(f"no {name} in {MODULES}; .ci/run installs it")
 
 
-async def test_a_whole_conversation_by_the_typescript_sdk(workspace: Workspace, agent: list[str]) -> None:
+async def test_a_whole_conversation_by_the_typescript_sdk(
+    workspace: Workspace, agent: list[str], record_property: Any
+) -> None:
     sdk = package("@agentclientprotocol/sdk")
     main = json.loads((sdk / "package.json").read_text())["main"]
 
@@ -84,19 +92,50 @@ async def test_a_whole_conversation_by_the_typescript_sdk(workspace: Workspace, 
     assert said["resume"] == "end_turn"
     assert said["deleted"] == 0
     assert said["exit"] == 0
+    note(record_property, "ACP SDK, TypeScript", npm_version(sdk))
 
 
-async def test_prompts_by_acpx(workspace: Workspace, agent: list[str]) -> None:
-    acpx = [node(), str(package("acpx") / "dist" / "cli.js"), "--agent", " ".join(agent), "--format", "json"]
+async def test_a_whole_conversation_by_acpx(workspace: Workspace, agent: list[str], record_property: Any) -> None:
+    package_of_acpx = package("acpx")
+    command = [node(), str(package_of_acpx / "dist" / "cli.js"), "--agent", " ".join(agent), "--format", "json"]
+    acpx = [*command, "--approve-all"]
 
-    spoken = await workspace.run(*acpx, "exec", "hello")
-    assert text(spoken) == "You said: hello"
-    assert spoken[-1]["result"]["stopReason"] == "end_turn"
+    (created,) = await workspace.run(*acpx, "sessions", "new")
+    session = created["acpxSessionId"]
+    spoken = await workspace.run(*acpx, "prompt", "hello")
+    assert (text(spoken), ending(spoken)) == ("You said: hello", "end_turn")
+    assert text(await workspace.run(*acpx, "prompt", "remove it")) == "removed a.txt"
 
-    assert text(await workspace.run(*acpx, "--approve-all", "exec", "remove it")) == "removed a.txt"
-    chosen = await workspace.run(*acpx, "exec", "--config-option", "reasoningEffort=high", "hello")
+    told = workspace.root.parent / "story.jsonl"
+    with told.open("wb") as output:
+        story = asyncio.create_task(workspace.run(*acpx, "prompt", STALLS, output=output))
+        await eventually(lambda: " a time" in told.read_text(encoding="utf-8"))
+        (state,) = await workspace.run(*acpx, "status")
+        assert (state["status"], state["acpxSessionId"]) == ("alive", session)
+        assert (await workspace.run(*acpx, "cancel"))[0]["cancelled"]
+        await story
+    cut = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
+    assert (text(cut), ending(cut)) == (BEGINNING, "cancelled")
+
+    os.kill(state["pid"], signal.SIGTERM)  # what keeps the agent for the next prompts
+    await gone(state["pid"])
+    again = await workspace.run(*acpx, "prompt", "again")
+    assert "session/resume" in [line.get("method") for line in again]
+    assert (text(again), ending(again)) == ("You said: again", "end_turn")
+    (history,) = await workspace.run(*acpx, "sessions", "history")
+    assert [entry["textPreview"] for entry in history["entries"] if entry["role"] == "user"] == [
+        "hello", "remove it", STALLS, "again",
+    ]  # fmt: skip
+    assert (await workspace.run(*acpx, "sessions", "close"))[0]["action"] == "session_closed"
+    chosen = await workspace.run(*command, "exec", "--config-option", "reasoningEffort=high", "hello")
     settings = [option for line in chosen for option in line.get("result", {}).get("configOptions", [])]
     assert ("reasoningEffort", "high") in [(option["id"], option["currentValue"]) for option in settings]
+    note(record_property, "acpx", npm_version(package_of_acpx))
+
+
+def ending(said: list[dict[str, Any]]) -> str:
+    """Why the turn ended."""
+    return said[-1]["result"]["stopReason"]
 
 
 def text(said: list[dict[str, Any]]) -> str:

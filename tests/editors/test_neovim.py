@@ -1,27 +1,40 @@
 """A whole conversation by Neovim, with nothing but the settings that `docs/editors.md` shows."""
 
-import re
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.editors.conftest import STALLS, Workspace, steps
+from tests.bench.clients_run import note
+from tests.editors.conftest import Workspace, steps
+from tests.editors.editor_settings import REMOVED, assert_replayed, blocks, prepare, seen_by_the_model
 
 SCRIPT = Path(__file__).parent / "neovim" / "conversation.lua"
-DOCS = Path(__file__).parents[2] / "docs" / "editors.md"
 
 
-async def test_a_whole_conversation_by_neovim(workspace: Workspace, tmp_path: Path) -> None:
-    nvim = shutil.which("nvim", path=workspace.environment["PATH"])
-    if nvim is None:
-        pytest.skip("no nvim here; .ci/run installs it")
+def program() -> str:
+    """Neovim, as `.ci/run` installs it beside this Python, or another."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return shutil.which("nvim", path=path) or pytest.skip("no nvim here; .ci/run installs it")
+
+
+def version() -> str:
+    """Of Neovim, as it tells it."""
+    told = subprocess.run([program(), "--version"], check=True, capture_output=True, text=True).stdout
+    return told.splitlines()[0].removeprefix("NVIM v")
+
+
+async def test_a_whole_conversation_by_neovim(workspace: Workspace, tmp_path: Path, record_property: Any) -> None:
+    prepare(workspace)
     settings = tmp_path / "settings.lua"
-    settings.write_text(lua_of(DOCS.read_text("utf-8")))
-    workspace.environment["STALLS"] = STALLS
+    settings.write_text(blocks("lua")[0], "utf-8")
     notes = workspace.root / "notes.md"
 
-    said = steps(await workspace.run(nvim, "--clean", "--headless", "-l", str(SCRIPT), str(settings), str(notes)))
+    said = steps(await workspace.run(program(), "--clean", "--headless", "-l", str(SCRIPT), str(settings), str(notes)))
 
     assert said["attached"] == {"root": str(workspace.root), "encoding": "utf-8", "uri": notes.as_uri()}
     ((document),) = said["documents"]
@@ -38,11 +51,17 @@ async def test_a_whole_conversation_by_neovim(workspace: Workspace, tmp_path: Pa
     assert said["run"] == "You said: hello"
     assert said["events"] == {"first": "run.started", "last": "run.completed"}
     assert said["getState"] == ["server"]
+    assert "\nunsaved\ntext more\n" in seen_by_the_model(said["explainRun"])
+    assert said["question"]["prompt"].startswith('Run remove?\n{"path":"a.txt"}')
+    assert said["question"]["items"][0] == "Allow once"
+    assert said["allowed"] == REMOVED
+    assert "rejected" in said["dismissed"]
     assert said["cancelRequest"] == "cancelled"
-    assert said["exit"] == 0
 
-
-def lua_of(page: str) -> str:
-    """The page's first block of Lua: the settings."""
-    block, *_ = re.findall(r"^```lua\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    return block
+    assert_replayed(said)
+    assert said["exit"] == said["exitAgain"] == 0
+    echoed = ["".join(text for text, *_ in chunks) for chunks in said["echoed"]]
+    assert echoed
+    assert not [text for text in echoed if "rror" in text]
+    assert not [line for line in said["log"] if line.startswith(("[ERROR]", "[WARN]"))]
+    note(record_property, "Neovim", version())

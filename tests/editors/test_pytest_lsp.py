@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 from lsprotocol import types
 
-from tests.editors.conftest import BEGINNING, STALLS, Workspace
+from tests.bench.clients_run import note
+from tests.editors.conftest import BEGINNING, LOOKS_UP, STALLS, Workspace
 
 pytest_lsp = pytest.importorskip("pytest_lsp", reason="no pytest-lsp here; .ci/run installs it")
 
@@ -29,6 +31,17 @@ class Editor:
         def take(event: Any) -> None:
             self.events.append(event)
             self._changed.set()
+
+        self.questions: list[str] = []
+
+        @client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
+        def answer(params: types.ShowMessageRequestParams) -> types.MessageActionItem:
+            self.questions.append(params.message)
+            return next(action for action in params.actions or () if action.title == "Allow once")
+
+        @client.feature("host/callTool")
+        def call(params: Any) -> dict[str, Any]:
+            return {"content": f"{params.arguments.key} is here"}
 
     async def end(self) -> None:
         """Let go of the process, whatever state it is in; pygls would wait for it."""
@@ -65,9 +78,10 @@ class Editor:
         """What was streamed of a run."""
         return "".join(event.data.text for event in self.events if event.runId == run_id and "delta" in event.type)
 
-    def types(self) -> list[str]:
-        """The durable events, by type."""
-        return [event.type for event in self.events if not getattr(event, "ephemeral", False)]
+    def durable(self, session_id: str) -> list[Any]:
+        """A session's events that a replay brings again."""
+        events = (event for event in self.events if event.sessionId == session_id)
+        return [event for event in events if not getattr(event, "ephemeral", False)]
 
 
 @pytest.fixture
@@ -84,7 +98,9 @@ async def start(workspace: Workspace) -> AsyncIterator[Callable[[], Awaitable[Ed
         yield start
 
 
-async def test_a_whole_conversation_by_pytest_lsp(workspace: Workspace, start: Callable[[], Awaitable[Editor]]) -> None:
+async def test_a_whole_conversation_by_pytest_lsp(
+    workspace: Workspace, start: Callable[[], Awaitable[Editor]], record_property: Any
+) -> None:
     editor = await start()
     client = editor.client
     capabilities = (await editor.initialize(workspace)).capabilities
@@ -113,6 +129,13 @@ async def test_a_whole_conversation_by_pytest_lsp(workspace: Workspace, start: C
     assert (await editor.ask("cancelRun", {"sessionId": "s"})).status == "cancelling"
     assert (await story).status == "cancelled"
 
+    schema = {"type": "object", "properties": {"key": {"type": "string"}}}
+    lookup = {"name": "lookup", "description": "Looks it up", "inputSchema": schema, "approvalMode": "always_require"}
+    await editor.ask("createSession", {"sessionId": "tools", "tools": [lookup]})
+    looked = await editor.ask("run", {"sessionId": "tools", "runId": "r1", "input": LOOKS_UP})
+    assert looked.text == "It says: 饺子 is here"
+    assert [question.splitlines()[0] for question in editor.questions] == ["Run lookup?"]
+
     # As a plain language client: commands. Their events are shown, not sent.
     events = len(editor.events)
     command = types.ExecuteCommandParams("sidecar.run", arguments=["hello"], work_done_token=TOKEN)
@@ -127,7 +150,7 @@ async def test_a_whole_conversation_by_pytest_lsp(workspace: Workspace, start: C
     # The process dies in the middle of a run; another one knows all of it.
     lost = asyncio.ensure_future(editor.ask("run", {"sessionId": "s", "runId": "r3", "input": STALLS}))
     await editor.until(lambda: editor.text("r3") == BEGINNING)
-    before = editor.types()
+    before = [event.type for event in editor.durable("s")]
     editor.process.kill()
     with pytest.raises(RuntimeError, match="exited"):
         await lost
@@ -136,9 +159,10 @@ async def test_a_whole_conversation_by_pytest_lsp(workspace: Workspace, start: C
     resumed = await editor.ask("resumeSession", {"sessionId": "s", "replayFrom": {"type": "start"}})
     await editor.until(lambda: len(editor.events) >= resumed.lastSeq)
     assert resumed.recovered.interruptedRuns == ["r3"]
-    assert editor.types() == [*before, "run.completed"]
+    assert [event.type for event in editor.durable("s")] == [*before, "run.completed"]
     assert editor.events[-1].data.status == "interrupted"
     assert (await editor.ask("run", {"sessionId": "s", "input": "again"})).text == "You said: again"
 
     await editor.client.shutdown_session()
     assert await editor.process.wait() == 0
+    note(record_property, "pytest-lsp (pygls)", f"{version('pytest-lsp')} (pygls {version('pygls')})")

@@ -3,23 +3,25 @@
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.editors.conftest import BEGINNING, STALLS, Workspace, steps
+from tests.bench.clients_run import note
+from tests.editors.conftest import BEGINNING, LOOKS_UP, STALLS, Workspace, npm_version, steps
 
 SCRIPT = Path(__file__).parent / "node" / "conversation.cjs"
 MODULES = Path(sys.prefix) / "editors" / "node_modules"
 """Where `.ci/run` installs packages of Node."""
 
 
-async def test_a_whole_conversation_by_vscode_jsonrpc(workspace: Workspace) -> None:
+async def test_a_whole_conversation_by_vscode_jsonrpc(workspace: Workspace, record_property: Any) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node here")
     if not (MODULES / "vscode-jsonrpc").is_dir():
         pytest.skip(f"no vscode-jsonrpc in {MODULES}; .ci/run installs it")
-    workspace.environment.update(NODE_PATH=str(MODULES), STALLS=STALLS)
+    workspace.environment.update(NODE_PATH=str(MODULES), STALLS=STALLS, LOOKS_UP=LOOKS_UP)
 
     said = steps(await workspace.run(node, str(SCRIPT), *workspace.command))
 
@@ -29,6 +31,8 @@ async def test_a_whole_conversation_by_vscode_jsonrpc(workspace: Workspace) -> N
     assert said["unknownMethod"] == -32601
     assert said["createSession"] == "node"
     assert said["run"] == {"text": "You said: hello", "streamed": "You said: hello", "last": "run.completed"}
+    asked = {"key": "饺子"}
+    assert said["tool"] == {"text": "It says: 饺子 is 饺子", "asked": [["approve", asked], ["call", asked]]}
     assert said["getState"] == {"status": "running", "runId": "r2"}
     assert said["cancel"] == {"status": "cancelled", "text": BEGINNING}
 
@@ -48,3 +52,4 @@ async def test_a_whole_conversation_by_vscode_jsonrpc(workspace: Workspace) -> N
     assert said["afterShutdown"] == -32600
     assert said["exit"] == 0
     assert said["unexpected"] == []
+    note(record_property, "vscode-jsonrpc", npm_version(MODULES / "vscode-jsonrpc"))

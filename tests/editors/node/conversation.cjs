@@ -21,6 +21,15 @@ class Sidecar {
     this.connection.onNotification("run/event", (event) => this.take(this.events, event));
     this.connection.onNotification("window/showMessage", (message) => this.take(this.messages, message));
     this.connection.onRequest("window/workDoneProgress/create", () => null);
+    this.asked = [];
+    this.connection.onRequest("host/requestApproval", ({ toolCall, options }) => {
+      this.asked.push(["approve", toolCall.arguments]);
+      return { outcome: "selected", optionId: options.find((option) => option.kind === "allowOnce").optionId };
+    });
+    this.connection.onRequest("host/callTool", ({ arguments: given }) => {
+      this.asked.push(["call", given]);
+      return { content: `${given.key} is 饺子` };
+    });
     this.connection.onUnhandledNotification((message) => this.unexpected.push(message.method));
     this.connection.onError(([error]) => this.unexpected.push(String(error)));
     this.connection.listen();
@@ -51,11 +60,12 @@ class Sidecar {
   }
 
   initialize() {
+    const features = { hostTools: {}, approvals: {} };
     return this.ask("initialize", {
       processId: process.pid,
       rootUri: null,
       capabilities: { window: { workDoneProgress: true } },
-      initializationOptions: { sidecar: { protocolVersions: [1], clientId: "vscode-jsonrpc", features: {} } },
+      initializationOptions: { sidecar: { protocolVersions: [1], clientId: "vscode-jsonrpc", features } },
     });
   }
 
@@ -86,6 +96,13 @@ async function main() {
 
   const result = await first.ask("run", { sessionId: "node", runId: "r1", input: "hello" });
   say("run", { text: result.text, streamed: first.text("r1"), last: first.events.at(-1).type });
+
+  // A tool of the host's own, which the user has to allow.
+  const inputSchema = { type: "object", properties: { key: { type: "string" } }, required: ["key"] };
+  const lookup = { name: "lookup", description: "Looks it up", inputSchema, approvalMode: "always_require" };
+  await first.ask("createSession", { sessionId: "tools", tools: [lookup] });
+  const looked = await first.ask("run", { sessionId: "tools", input: process.env.LOOKS_UP });
+  say("tool", { text: looked.text, asked: first.asked });
 
   // `$/cancelRequest`, as the library sends it for a token.
   const source = new rpc.CancellationTokenSource();
