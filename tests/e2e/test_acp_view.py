@@ -50,8 +50,9 @@ def test_a_mode_is_a_config_option_and_a_mode() -> None:
     assert (option["category"], option["currentValue"]) == ("mode", "act")
     assert [choice["value"] for choice in option["options"]] == ["plan", "act"]
     assert modes(options) == {
-        "currentModeId": "act", "availableModes": [{"id": "plan", "name": "Plan"}, {"id": "act", "name": "Act"}],
-    }  # fmt: skip
+        "currentModeId": "act",
+        "availableModes": [{"id": "plan", "name": "Plan"}, {"id": "act", "name": "Act", "description": "Do it."}],
+    }
     assert modes([]) is None
 
 
