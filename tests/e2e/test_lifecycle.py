@@ -20,6 +20,12 @@ GONE_S = 5
 """What the contract allows for persisting at the end."""
 
 
+@pytest.fixture
+def start_host(start_host: Any) -> Any:
+    """As a user's host starts one: no process of the bench is its parent."""
+    return lambda **options: start_host(fresh=True, **options)
+
+
 class Scene:
     """A sidecar with a stored session, and a run on it whose model has gone silent."""
 

@@ -37,7 +37,7 @@ class Clocked:
 async def test_sixty_four_sessions_stream_at_once_and_none_waits_for_another(
     start_host: Any, model: FakeModel, store: str
 ) -> None:
-    host: FakeHost = await start_host(store=store, env=model.environment)
+    host: FakeHost = await start_host(store=store, env=model.environment, fresh=True)
     model.otherwise(lambda request: Reply(Clocked()))
     sessions = [await host.create_session() for _ in range(SESSIONS)]
 

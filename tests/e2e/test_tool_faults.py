@@ -267,7 +267,7 @@ async def test_sixty_four_sessions_stream_and_call_a_tool_at_once(
     start_host: Any, model: FakeModel, store: str, plugins: ToolPlugins
 ) -> None:
     """L1, with its tool call."""
-    host: FakeHost = await start_host(store=store, args=plugins.args, env=model.environment)
+    host: FakeHost = await start_host(store=store, args=plugins.args, env=model.environment, fresh=True)
 
     def answer(request: Recorded) -> Reply | list[Any]:
         if not request.tool_results:
