@@ -71,7 +71,8 @@ def configure(folder: Path) -> Path:
     (folder / "moding.toml").write_text(MODEL)
     file = folder / "modes.toml"
     file.write_text(
-        f'plugins = ["plugins"]\n[agents.default]\nmodel = "scripted:{folder / "moding.toml"}"\n'
+        'plugins = ["plugins"]\n[endpoints.small]\ntype = "scripted"\ncontext_size = 900\n'
+        f'[agents.default]\nmodel = "small:{folder / "moding.toml"}"\n'
         '[[agents.default.context_providers]]\ntype = "history"\n'
         '[[agents.default.context_providers]]\ntype = "working:Working"\nsource_id = "working"\n'
     )

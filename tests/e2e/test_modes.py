@@ -140,6 +140,7 @@ async def test_an_acp_client_has_both(tmp_path: Path) -> None:
         await acp.prompt(session, "work")
 
         assert [update["currentModeId"] for update in acp.of_kind("current_mode_update")] == ["execute"]
+        assert [(update["used"], update["size"]) for update in acp.of_kind("usage_update")] == [(6, 900)]
         plans = [[entry["status"] for entry in update["entries"]] for update in acp.of_kind("plan")]
         assert plans == [["completed", "in_progress"], ["completed", "completed"]]
         options = {
