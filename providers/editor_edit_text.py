@@ -11,14 +11,12 @@ from .api.clean_text import clean_text
 from .api.editor import TextChange, changed
 from .text_edits import EditError
 
-MAX_SHOWN_LINES: Final = 80
-MAX_SHOWN_OLD: Final = 15
-"""Lines of one place that go."""
-MAX_SHOWN_NEW: Final = 30
-"""Lines of one place that come."""
-MAX_SHOWN_LINE: Final = 160
-"""Characters of one line that are shown."""
-MAX_SHOWN_URI: Final = 300
+MAX_SHOWN_LINES: Final = 150
+"""Lines that people are shown of one call; nobody can consent to more than that at once."""
+MAX_SHOWN: Final = 12_000
+"""Characters of them."""
+MAX_AROUND: Final = 160
+"""Characters that are shown of a line that stays."""
 
 _AROUND: Final = 2
 """Lines before and after a change that are shown with it."""
@@ -62,13 +60,22 @@ def changes_of(text: str, edits: Sequence[Replacement]) -> list[TextChange]:
 def shown(uri: str, text: str, changes: Sequence[TextChange]) -> str:
     """What people are shown of changes: lines that go, lines that come, a few around them.
 
-    It is bounded, and says what it leaves out; no character in it is invisible, or moves others.
+    What changes is there to the last character, and no character is invisible, or moves others.
+
+    Raises:
+        EditError: that is more than people can be asked to read.
     """
-    lines = list(_shown_lines(text, changes))
-    kept = lines[:MAX_SHOWN_LINES]
-    if len(lines) > len(kept):
-        kept.append(f"[{len(lines) - len(kept)} more lines are not shown]")
-    return "\n".join((_visible(uri, MAX_SHOWN_URI), *kept))
+    lines = [_visible(uri)]
+    length = 0
+    for line in _shown_lines(text, changes):
+        lines.append(line)
+        length += len(line)
+        if len(lines) > MAX_SHOWN_LINES or length > MAX_SHOWN:
+            raise EditError(
+                f"that is more than the user can be shown, {MAX_SHOWN_LINES} lines or {MAX_SHOWN} characters with "
+                "what stands around; change it in several smaller calls"
+            )
+    return "\n".join(lines)
 
 
 def _changes(text: str, edit: Replacement, line_end: str) -> Iterator[TextChange]:
@@ -101,10 +108,10 @@ def _shown_lines(text: str, changes: Sequence[TextChange]) -> Iterator[str]:
         before = max(hunk.first - _AROUND, told)
         told = min(hunk.last + _AROUND, following)
         yield f"@@ line {hunk.first + 1} @@"
-        yield from (f"  {_visible(line)}" for line in lines[before : hunk.first])
-        yield from _some("-", lines[hunk.first : hunk.last], MAX_SHOWN_OLD)
-        yield from _some("+", hunk.new, MAX_SHOWN_NEW)
-        yield from (f"  {_visible(line)}" for line in lines[hunk.last : told])
+        yield from (f"  {_visible(line, MAX_AROUND)}" for line in lines[before : hunk.first])
+        yield from (f"- {_visible(line)}" for line in lines[hunk.first : hunk.last])
+        yield from (f"+ {_visible(line)}" for line in hunk.new)
+        yield from (f"  {_visible(line, MAX_AROUND)}" for line in lines[hunk.last : told])
 
 
 def _hunks(text: str, lines: Sequence[str], changes: Sequence[TextChange]) -> Iterator[_Hunk]:
@@ -119,12 +126,6 @@ def _hunks(text: str, lines: Sequence[str], changes: Sequence[TextChange]) -> It
         before = _alike(old, new)
         behind = _alike(old[before:][::-1], new[before:][::-1])
         yield _Hunk(first + before, last - behind, new[before : len(new) - behind])
-
-
-def _some(sign: str, lines: Sequence[str], most: int) -> Iterator[str]:
-    yield from (f"{sign} {_visible(line)}" for line in lines[:most])
-    if len(lines) > most:
-        yield f"{sign} [{len(lines) - most} more lines are not shown]"
 
 
 def _groups(changes: Sequence[TextChange], starts: Sequence[int]) -> Iterator[tuple[list[TextChange], int, int]]:
@@ -159,7 +160,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     return count
 
 
-def _visible(line: str, limit: int = MAX_SHOWN_LINE) -> str:
+def _visible(line: str, limit: int = MAX_SHOWN + 1) -> str:
     text = "".join(map(_visible_character, line.rstrip("\r\n")[: limit + 1]))
     return text if len(text) <= limit else f"{text[:limit]}[…]"
 

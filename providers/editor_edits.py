@@ -81,11 +81,15 @@ class DocumentEdits:
     async def _preview(self, arguments: JsonObject, call_id: str) -> str:
         """What a person is shown of a call."""
         planned = await self._plan(**self.tool.bind(arguments))
-        self._asked_of[call_id] = planned.document.version
+        document = planned.document
+        try:
+            text = await asyncio.to_thread(shown, document.uri, document.text, planned.changes)
+        except EditError as error:
+            raise ToolError(f"Nothing was changed: {error}.") from None
+        self._asked_of[call_id] = document.version
         if len(self._asked_of) > MAX_REMEMBERED:
             self._asked_of.popitem(last=False)
-        document = planned.document
-        return await asyncio.to_thread(shown, document.uri, document.text, planned.changes)
+        return text
 
     async def _plan(self, uri: str, edits: Sequence[Replacement], version: int | None = None) -> _Planned:
         """What a call would change now.

@@ -17,6 +17,8 @@ class Command(NamedTuple):
     """Declares the command's own arguments."""
     execute: Callable[[Arguments], int]
     """Does it; gives the exit code."""
+    has_server_options: bool = True
+    """Whether it takes the options that go on to a server."""
 
 
 class CommandError(Exception):

@@ -101,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     shared = shared_options()
     for command in COMMANDS:
-        sub = commands.add_parser(command.name, help=command.summary, description=command.summary, parents=[shared])
+        parents = [shared] if command.has_server_options else []
+        sub = commands.add_parser(command.name, help=command.summary, description=command.summary, parents=parents)
         command.configure(sub)
         sub.set_defaults(command=command)
     return parser

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from sidecar_client.connection import Direction
@@ -25,10 +26,11 @@ class Traffic:
 
     def __call__(self, direction: Direction, message: JsonObject) -> None:
         """Show one message; a tracer of the client."""
-        if direction == "sent":
-            self._sent(message)
-        else:
-            self._received(message)
+        with suppress(BrokenPipeError):  # nobody watches any more: whoever writes the next line notices
+            if direction == "sent":
+                self._sent(message)
+            else:
+                self._received(message)
 
     def _sent(self, message: JsonObject) -> None:
         method = message.get("method", "answer")

@@ -48,7 +48,7 @@ from .inside import InsideRequests
 from .lanes import Lanes, Pass
 from .neighbours import LanguageServer, Lifecycle, Wire
 from .reverse import ReverseRequests
-from .trace import Trace
+from .trace import Trace, log_refusal
 from .validation import as_object, clean_nul, validate
 
 PROGRESS: Final = "$/progress"
@@ -133,7 +133,7 @@ class Server:
         if self.reverse.is_open(response_id):
             self.reverse.answer(Response(response_id, {"error": error.wire()}))
         else:
-            self._wire.send(error_answer(request_id, error))
+            self._refuse(request_id, error)
 
     def on_fault(self, fault: Fault) -> None:
         """A message that could not be received."""
@@ -141,13 +141,13 @@ class Server:
             limit = fault.limit or 0
             error = MessageTooLarge(f"the message is longer than {limit} bytes; send less, or in parts", limit)
             if fault.response_id is None:
-                self._wire.send(error_answer(fault.request_id, error))
+                self._refuse(fault.request_id, error)
             else:
                 self.reverse.answer(Response(fault.response_id, {"error": error.wire()}))
         elif fault.fatal:
             LOGGER.warning("the input ended inside a message: %s", fault.reason)
         else:
-            self._wire.send(error_answer(None, _parse_error(fault.reason)))
+            self._refuse(None, _parse_error(fault.reason))
 
     def on_eof(self) -> None:
         """The client will send nothing more."""
@@ -325,6 +325,7 @@ class Server:
             self.inside.answer(pending.id, error)
             self._send(pending, None)
         else:
+            log_refusal(pending.method, error)
             self._send(pending, error_answer(pending.id, error), error.kind)
 
     def _send(self, pending: _Pending, body: bytes | None, failure: str | None = None) -> None:
@@ -337,7 +338,8 @@ class Server:
                 self._wire.send(body)
                 reached("answer.after")
 
-    def _refuse(self, request_id: RequestId, error: SidecarError) -> None:
+    def _refuse(self, request_id: RequestId | None, error: SidecarError) -> None:
+        log_refusal("a message", error)
         self._wire.send(error_answer(request_id, error))
 
     def _finish(self, pending: _Pending) -> None:

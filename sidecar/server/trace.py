@@ -1,14 +1,21 @@
-"""`$/logTrace`: tells the client what becomes of its requests, as far as it asks for that. Never what is in them."""
+"""Tells what becomes of requests: the client, by `$/logTrace` if it asks, and the log. Never what is in them."""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
 from protocol.base import Json, JsonObject
+from sidecar.errors import SidecarError
+from sidecar.telemetry import LOGGER
 
 from .envelope import RequestId, notification
 
 _LEVELS: Final = ("off", "messages", "verbose")
+
+
+def log_refusal(what: str, error: SidecarError) -> None:
+    """Note an error answer, so that its `errorId` can be found. Its message may repeat what a client has said."""
+    LOGGER.info("%r: refused with %s errorId=%s", what[:100], error.kind, error.error_id)
 
 
 class Trace:
@@ -37,8 +44,9 @@ class Trace:
             since: When it was read, on the monotonic clock.
             failure: What kind of error it gets, if it gets one.
         """
+        took = round((time.monotonic() - since) * 1000)
+        LOGGER.debug("%r: answered after %d ms", method[:100], took)
         if self._level != "off":
-            took = round((time.monotonic() - since) * 1000)
             self._log(
                 f"sending {'response' if failure is None else 'error'} '{method} - ({request_id})' after {took} ms",
                 failure,

@@ -188,7 +188,8 @@ def test_a_record_with_faults_is_told_with_its_lines(tmp_path: Path) -> None:
         (("--only", "nothing", "--", "true"), "there is no conversation 'nothing'"),
         (("--", "no-such-program"), "there is no program 'no-such-program'"),
         (("--log", "no-such-file"), "cannot be read"),
-        (("--store", "memory", "--list"), "a store and a configuration of its own"),
+        (("--store", "memory", "--list"), "unrecognized arguments: --store"),
+        (("--jobs", "0", "--list"), "--jobs is 1 or more"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:

@@ -143,3 +143,26 @@ async def test_commands_that_start_a_sidecar_pass_on_where_it_logs(tmp_path: Pat
     outcome = await cli("run", "hello", "--model", "scripted:echo", "--log-file", "log.txt", "--log-level", "info")
     assert outcome == (0, "hello\n", "")
     assert "ending: " in (tmp_path / "log.txt").read_text()
+
+
+async def test_an_error_s_id_leads_to_its_line_and_nothing_of_what_was_said_is_there(
+    start_host: StartHost, tmp_path: Path
+) -> None:
+    file = tmp_path / "log.txt"
+    host = await start_host(args=("--log-file", str(file), "--log-level", "debug"))
+    refused = [
+        await host.refusal("getHistory", {"sessionId": "canary"}),
+        await host.refusal("no\nsuch canary" + "y" * 1000),
+    ]
+    unreadable = await host.exchange(b"canary\n")
+    await end(host)
+
+    lines = file.read_text().splitlines()
+    for error_id, kind in [
+        *((error.data["errorId"], error.kind) for error in refused),
+        (unreadable["error"]["data"]["errorId"], "parseError"),
+    ]:
+        assert [kind in line for line in lines if f"errorId={error_id}" in line] == [True]
+    assert all(LINE.fullmatch(line) and len(line) < 300 for line in lines)
+    assert "sessionId" not in file.read_text()
+    assert any("'initialize': answered after" in line or "'getHistory': answered after" in line for line in lines)

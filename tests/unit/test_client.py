@@ -356,3 +356,13 @@ async def test_a_trace_sees_every_message_of_both_directions() -> None:
         ("received", "answer"),
         ("sent", "exit"),
     ]
+
+
+async def test_a_trace_that_fails_keeps_no_message_from_whoever_waits_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(way: str, message: Any) -> None:
+        raise BrokenPipeError
+
+    async with asyncio.timeout(20), SidecarClient.start(command=FAKE, trace=fails) as client:
+        assert await client.request("echo", {"said": 1})
+
+    assert "could not be traced" in caplog.text

@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from providers.api.editor import TextChange, changed
-from providers.editor_edit_text import MAX_SHOWN_LINES, Replacement, changes_of, shown
+from providers.editor_edit_text import MAX_SHOWN, MAX_SHOWN_LINES, Replacement, changes_of, shown
 from providers.text_edits import EditError
 from sidecar.lsp.position import position_at, replace
 
@@ -121,7 +121,6 @@ def test_an_editor_that_makes_the_changes_by_their_positions_gets_the_same_text(
 @example(case=("a\nb\nc\n", [TextChange(0, 1, ""), TextChange(4, 5, "d\n")]))
 def test_what_is_shown_makes_the_new_lines_of_the_old_ones(case: tuple[str, list[TextChange]]) -> None:
     text, made = case
-    assume(len(shown(URI, text, made).split("\n")) <= MAX_SHOWN_LINES)
     lines = _lines(text)
     _, *rest = shown(URI, text, made).split("\n")
     moved = 0
@@ -144,23 +143,43 @@ def test_a_few_lines_around_are_shown_and_none_of_another_change() -> None:
     )
 
 
-@given(old=st.text(max_size=400), new=st.text(max_size=400))
-def test_whatever_is_edited_is_shown_without_anything_invisible_and_within_bounds(old: str, new: str) -> None:
-    text = shown("file:///\u202e\n" * 100, old, [TextChange(0, len(old), new)])
-    lines = text.split("\n")
-    assert len(lines) <= MAX_SHOWN_LINES + 2
-    assert all(line.isprintable() and len(line) <= 310 for line in lines)
+@given(old=st.text(max_size=50), new=st.text(max_size=50))
+def test_whatever_is_edited_is_shown_without_anything_invisible(old: str, new: str) -> None:
+    text = shown("file:///\u202e", old, [TextChange(0, len(old), new)])
+    assert all(line.isprintable() for line in text.split("\n"))
 
 
-def test_a_long_line_says_that_it_goes_on() -> None:
-    text = shown(URI, "", [TextChange(0, 0, "x" * 1_000 + "\t\u200b")])
-    assert text.split("\n")[-1] == f"+ {'x' * 160}[…]"
-    assert "→   \\u200b" in shown(URI, "", [TextChange(0, 0, "\t\u200b")])
+def test_a_line_that_changes_is_shown_whole_and_one_that_stays_in_part() -> None:
+    text = f"{'s' * 1_000}\n{'o' * 1_000}\n"
+    made = changes_of(text, [edit("o" * 1_000, "n" * 1_000 + "\t\u200b")])
+    assert shown(URI, text, made).split("\n")[2:] == [
+        f"  {'s' * 160}[…]", f"- {'o' * 1_000}", f"+ {'n' * 1_000}→   \\u200b",
+    ]  # fmt: skip
 
 
-def test_many_places_are_shown_in_part() -> None:
+@pytest.mark.parametrize(
+    ("new", "fits"),
+    [
+        ("n\n" * (MAX_SHOWN_LINES - 2), True),
+        ("n\n" * (MAX_SHOWN_LINES - 1), False),
+        ("n" * (MAX_SHOWN - 20), True),
+        ("n" * (MAX_SHOWN + 1), False),
+        ("\u200b" * (MAX_SHOWN // 5), False),
+    ],
+)
+def test_more_than_people_can_be_asked_to_read_is_refused_whole(new: str, fits: bool) -> None:
+    made = [TextChange(0, 0, new)]
+    if fits:
+        assert "+ n" in shown(URI, "", made)
+    else:
+        with pytest.raises(EditError, match="several smaller calls"):
+            shown(URI, "", made)
+
+
+def test_many_places_are_refused_as_one_long_one_is() -> None:
     text = "a\n\n\n\n\n\n" * 1_000
-    assert shown(URI, text, changes_of(text, [edit("a", "b", replace_all=True)])).endswith(" more lines are not shown]")
+    with pytest.raises(EditError, match="several smaller calls"):
+        shown(URI, text, changes_of(text, [edit("a", "b", replace_all=True)]))
 
 
 def _lines(text: str) -> list[str]:

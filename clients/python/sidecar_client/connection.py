@@ -133,8 +133,8 @@ class Connection:
 
     def _send(self, message: JsonObject) -> None:
         line = encode(message)
-        if self._trace is not None and not self.ended:
-            self._trace("sent", message)
+        if not self.ended:
+            self._show("sent", message)
         self.process.write(line)
 
     def _on_line(self, line: bytes) -> None:
@@ -148,12 +148,18 @@ class Connection:
             _log.warning("the sidecar wrote a line that is no JSON object (%d bytes); it is skipped", len(line))
             return
         received = cast("JsonObject", message)
+        self._show("received", received)
         try:
-            if self._trace is not None:
-                self._trace("received", received)
             self._dispatch(received)
         except Exception:  # a listener that is not ours failed: the lines after this one must still be handled
             _log.exception("a message of the sidecar could not be handled")
+
+    def _show(self, direction: Direction, message: JsonObject) -> None:
+        if self._trace is not None:
+            try:
+                self._trace(direction, message)
+            except Exception:  # whoever watches must not keep a message from whoever waits for it
+                _log.exception("a message could not be traced")
 
     def _dispatch(self, message: JsonObject) -> None:
         method, message_id = message.get("method"), message.get("id")

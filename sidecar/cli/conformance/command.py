@@ -21,7 +21,8 @@ _PATIENCE_S: Final = 10.0
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "agent-sidecar conformance [--only NAME]... [--json] [--timeout SECONDS] [--logs FOLDER] -- CMD...\n"
+        "agent-sidecar conformance [--only NAME]... [--json] [--timeout SECONDS] [--logs FOLDER] "
+        "[--jobs N] -- CMD...\n"
         "       agent-sidecar conformance --log FILE [--json]\n"
         "       agent-sidecar conformance --list"
     )
@@ -34,12 +35,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=_PATIENCE_S, metavar="SECONDS", help="wait so long for each thing; default: 10"
     )
     parser.add_argument("--logs", metavar="FOLDER", help="keep what passed over the wire, one file a conversation")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="play so many at the same time")
+    jobs = "play so many at the same time; default: as many as there are processors"
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help=jobs)
 
 
 def _execute(arguments: Arguments) -> int:
-    if arguments.config is not None or arguments.store is not None:
-        raise CommandError("a conversation has a store and a configuration of its own", _USAGE)
+    if arguments.jobs < 1:
+        raise CommandError("--jobs is 1 or more", _USAGE)
     if sum((bool(arguments.driver), arguments.log is not None, arguments.list)) != 1:
         raise CommandError("say what to examine: `-- CMD...`, a driver, or `--log FILE`; or say `--list`", _USAGE)
     if arguments.list:
@@ -133,5 +135,9 @@ def _keep(outcome: "Outcome", path: Path) -> None:
 
 
 COMMAND: Final = Command(
-    "conformance", "hold a client, or a recorded conversation, against the contract", _configure, _execute
+    "conformance",
+    "hold a client, or a recorded conversation, against the contract",
+    _configure,
+    _execute,
+    has_server_options=False,
 )
