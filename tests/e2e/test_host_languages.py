@@ -1,5 +1,6 @@
 """The hosts in shell, Go, Java and C do the same: built and run as their page says, asked, stopped, let down."""
 
+import json
 import os
 import re
 import shlex
@@ -51,14 +52,19 @@ LANGUAGES: Final = {
     ),
 }
 
-# Speaks as a later version might, and does not read what it is answered before it has sent everything. How it was
-# answered is its story; "die" instead of a number of requests: it ends as soon as it is asked to run.
+# Answers `initialize` with its file. Asked to run, it does one of: "die"; "fail" with that file's text; "say" it in
+# every place; "ask" for consent to it, and offer no choice; tell the "ids" that it was given. Or, so many times:
+# speak as a later version might, and not read what it is answered before it has sent everything.
 ODD_SIDECAR: Final = """
 import json, sys
+from pathlib import Path
 source, sink, asked = sys.stdin.buffer, sys.stdout.buffer, sys.argv[1]
+server, said = json.loads(Path(__file__).with_suffix(".json").read_text())
 
 def receive():
     line = source.readline()
+    if not line:
+        sys.exit(4)
     if line[:1] == b"{":
         return json.loads(line), True
     while source.readline().strip():
@@ -76,35 +82,63 @@ def send(**message):
 def event(type, **data):
     send(method="run/event", params={"sessionId": "s", "seq": 1, "type": type, "data": data})
 
-methods = []
+methods, ids = [], []
 while "exit" not in methods:
     message, lines = receive()
     methods.append(message["method"])
     if message["method"] == "initialize":
-        send(id=message["id"], result={"capabilities": {}})
+        send(id=message["id"], result=server)
     if message["method"] == "createSession":
+        ids.append(message["params"].get("sessionId"))
         send(id=message["id"], result={"session": {"sessionId": "s"}})
     if message["method"] == "shutdown":
         send(id=message["id"], result=None)
-    if message["method"] == "run" and asked == "die":
+    if message["method"] != "run":
+        continue
+    ids += message["params"].get("sessionId"), message["params"].get("runId")
+    story = said
+    if asked == "die":
         sys.exit(3)
-    if message["method"] == "run":
+    elif asked == "fail":
+        send(id=message["id"], error={"code": 1, "message": said, "data": {"kind": "odd"}})
+        continue
+    elif asked == "ids":
+        story = json.dumps(ids)
+    elif asked == "say":
+        event("message.delta", text=said)
+        event("tool.completed", name=said, status="completed")
+    elif asked == "ask":
+        call = {"name": "save_note", "arguments": {"text": said}}
+        send(id="q", method="host/requestApproval", params={"title": said, "toolCall": call, "options": []})
+        story = json.dumps(receive()[0]["result"])
+    else:
         send(method="session/painted", params={"colour": "red"})
         send(method="run/event", params={"type": "later.than.all", "data": "text"})
         event("later.with.names", text=7, name=[], status={})
         event("message.delta", text="first line\\nsecond line", later=True)
         event("message.completed", role="assistant", content=[{"type": "hologram"}])
-        ids = ["%d%s" % (number, "x" * 3000) for number in range(int(asked))]
-        for name in ids:
+        names = ["%d%s" % (number, "x" * 3000) for number in range(int(asked))]
+        for name in names:
             send(id=name, method="host/dance", params={"steps": 3})
         answers = {}
-        while len(answers) < len(ids):
+        while len(answers) < len(names):
             answer = receive()[0]
             answers[answer["id"]] = answer["error"]["code"]
-        told = "refused" if answers == dict.fromkeys(ids, -32601) else repr(answers)
-        event("run.completed", status="completed")
-        send(id=message["id"], result={"status": "completed", "text": told, "later": 1})
+        story = "refused" if answers == dict.fromkeys(names, -32601) else repr(answers)
+    event("run.completed", status="completed")
+    send(id=message["id"], result={"status": "completed", "text": story, "later": 1})
 """
+
+
+def server(name: str = "agent-sidecar", version: int = 1, block: str = "sidecar") -> dict[str, object]:
+    """What such a sidecar answers to `initialize`."""
+    return {"serverInfo": {"name": name}, "capabilities": {"experimental": {block: {"protocolVersion": version}}}}
+
+
+# What a terminal obeys or does not show, each in brackets: ESC, CR, BEL, DEL, CSI, soft hyphen, a zero-width space,
+# an override of the direction, a separator of lines, an isolate, a byte order mark, a tag.
+HIDDEN: Final = "".join(f"<{hidden}>" for hidden in "\x1b\r\a\x7f\x9b\xad\u200b\u202e\u2028\u2066\ufeff\U000e0041")
+SHOWN: Final = r"(<[\\%][\\%\w]+>)" f"{{{len(HIDDEN) // 3}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +308,53 @@ def test_without_a_sidecar_it_says_so_and_fails(host: Host) -> None:
     assert "no-such-sidecar" in done.stderr
 
 
-def odd_sidecar(host: Host, asked: str) -> dict[str, str]:
+def test_a_command_that_names_nothing_is_as_none(host: Host) -> None:
+    for command in ("", " \t "):
+        done = host.run("--yes", "buy milk", SIDECAR_COMMAND=command)
+
+        assert (done.returncode, done.stdout) == (0, ALLOWED), done.stderr
+
+
+def odd_sidecar(host: Host, asked: str, said: str = "", answered: dict[str, object] | None = None) -> dict[str, str]:
     program = host.folder / "odd_sidecar.py"
     program.write_text(ODD_SIDECAR, encoding="utf-8")
-    return {"SIDECAR_COMMAND": f"python {program} {asked}"}
+    program.with_suffix(".json").write_text(json.dumps([answered or server(), said]), encoding="utf-8")
+    return {"SIDECAR_COMMAND": f" python  {program}\t{asked} "}
+
+
+@pytest.mark.parametrize("answered", [server(name="other"), server(version=2), server(block="other")])
+def test_what_is_no_sidecar_of_this_version_is_refused(host: Host, answered: dict[str, object]) -> None:
+    done = host.run("buy milk", **odd_sidecar(host, "say", "hello", answered))
+
+    told = "this is no agent-sidecar that speaks protocol version 1\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+
+
+def test_text_of_any_script_comes_through_in_any_locale_and_no_terminal_obeys_it(host: Host) -> None:
+    done = host.run("buy milk", LC_ALL="C", **odd_sidecar(host, "say", f"\tGrüße{HIDDEN}\n世界😀"))
+    failed = host.run("buy milk", **odd_sidecar(host, "fail", HIDDEN))
+
+    text = rf"\tGrüße{SHOWN}\n世界😀"
+    tool = rf"\tGrüße{SHOWN}(\n|%0A)世界😀"
+    assert re.fullmatch(rf"{text}\n\[{tool} completed\]\n= completed: {text}\n", done.stdout), done.stdout
+    assert re.fullmatch(rf"odd: {SHOWN}\n", failed.stderr), failed.stderr
+
+
+def test_a_question_that_offers_nothing_is_answered_all_the_same(host: Host) -> None:
+    for arguments in ((), ("--yes",)):
+        done = host.run(*arguments, "buy milk", said="y\n", **odd_sidecar(host, "ask", HIDDEN))
+
+        assert done.stdout == '= completed: {"outcome": "cancelled"}\n'
+        assert done.stderr.isascii()
+        assert re.fullmatch(rf'({SHOWN} {{"text": ?"{SHOWN}"}} \[y/N\] )?', done.stderr), done.stderr
+
+
+def test_it_mints_the_ids_of_session_and_run(host: Host) -> None:
+    told = [host.run("buy milk", **odd_sidecar(host, "ids")).stdout for _ in range(2)]
+
+    created, session, run = zip(*(json.loads(line.removeprefix("= completed: ")) for line in told), strict=True)
+    assert created == session
+    assert len({*session, *run}) == 4
 
 
 def test_a_sidecar_that_dies_in_the_run_is_told_and_not_waited_for(host: Host) -> None:

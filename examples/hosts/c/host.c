@@ -5,15 +5,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INITIALIZE \
     "{\"initializationOptions\": {\"sidecar\": {" \
-    "  \"protocolVersions\": [1], \"features\": {\"hostTools\": {}, \"approvals\": {}}}}}"
+    "  \"protocolVersions\": [1], \"features\": {\"approvals\": {}}}}}"
 #define CREATE_SESSION \
     "{\"model\": \"scripted:model.toml\", \"tools\": [{" \
     "  \"name\": \"save_note\", \"description\": \"Keep a note.\", \"approvalMode\": \"always_require\"," \
@@ -25,7 +27,7 @@ enum id { INITIALIZED = 1, CREATED, RAN, CANCELLED, SHUT_DOWN };
 static struct {
     struct wire wire;
     const char *text;
-    char session[300];
+    char session[64];
     cJSON *questions; /* requests for consent; the first one is being asked */
     char said[3];     /* the beginning of what the person says to it */
     bool yes, asking, mid_line, running, interrupted, over;
@@ -41,11 +43,67 @@ static void interrupt(int number)
         abort();
 }
 
+/* A member, or NULL. */
+static cJSON *get(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
 /* A member that is text, or "". */
 static const char *text_of(const cJSON *object, const char *name)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    const char *text = cJSON_GetStringValue(get(object, name));
     return text ? text : "";
+}
+
+/* What a terminal obeys, or does not show: controls, directions, what has no width. */
+static bool obeyed(unsigned code)
+{
+    return (code < ' ' && code != '\n' && code != '\t') || (0x7f <= code && code <= 0x9f) || code == 0xad ||
+           code == 0x61c || code == 0x180e || (0x200b <= code && code <= 0x200f) ||
+           (0x2028 <= code && code <= 0x202e) || (0x2060 <= code && code <= 0x206f) || code == 0xfeff ||
+           (0xfff9 <= code && code <= 0xfffb) || (0xe0000 <= code && code <= 0xe007f);
+}
+
+/* Text, the caller's to free. */
+static char *format(const char *pattern, ...)
+{
+    va_list arguments;
+    va_start(arguments, pattern);
+    size_t room = (size_t)vsnprintf(NULL, 0, pattern, arguments) + 1;
+    va_end(arguments);
+    char *text = malloc(room);
+    if (!text)
+        abort();
+    va_start(arguments, pattern);
+    vsnprintf(text, room, pattern, arguments);
+    va_end(arguments);
+    return text;
+}
+
+/* Prints text, and frees it. A model wrote it: what could hide, or move the cursor, is shown by the number of its
+   bytes; to a person who consents, everything that is not ASCII. */
+static void show(FILE *file, char *text, bool consent)
+{
+    for (const unsigned char *next = (unsigned char *)text; *next;) {
+        const unsigned char *start = next;
+        unsigned code = *next++;
+        int more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : code >= 0xc0; /* bytes of UTF-8 */
+        for (code &= more ? 0x3fu >> more : 0xff; more && (*next & 0xc0) == 0x80; more--)
+            code = code << 6 | (*next++ & 0x3f);
+        bool hidden = consent ? code < ' ' || '~' < code : obeyed(code);
+        for (; start < next; start++)
+            fprintf(file, hidden ? "\\x%02x" : "%c", *start);
+    }
+    free(text);
+}
+
+/* Makes a new id. What it names can be sent again, and is carried out once. */
+static void mint(char id[64])
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(id, 64, "%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
 }
 
 static void request(enum id id, const char *method, cJSON *params)
@@ -68,7 +126,7 @@ static cJSON *in_session(void)
 static void answer(const cJSON *asked, const char *what, cJSON *value)
 {
     cJSON *message = cJSON_CreateObject();
-    cJSON_AddItemToObject(message, "id", cJSON_Duplicate(cJSON_GetObjectItem(asked, "id"), true));
+    cJSON_AddItemToObject(message, "id", cJSON_Duplicate(get(asked, "id"), true));
     cJSON_AddItemToObject(message, what, value);
     wire_send(&host.wire, message);
 }
@@ -78,12 +136,8 @@ static void call_tool(const cJSON *asked, const cJSON *params)
 {
     const char *name = text_of(params, "name");
     bool known = !strcmp(name, "save_note");
-    const char *note = text_of(cJSON_GetObjectItem(params, "arguments"), "text");
-    size_t room = strlen(name) + strlen(note) + 32;
-    char *content = malloc(room);
-    if (!content)
-        abort();
-    snprintf(content, room, known ? "Saved: %s." : "There is no tool %s.", known ? note : name);
+    const char *note = text_of(get(params, "arguments"), "text");
+    char *content = format(known ? "Saved: %s." : "There is no tool %s.", known ? note : name);
     cJSON *result = cJSON_CreateObject();
     cJSON_AddStringToObject(result, "content", content);
     cJSON_AddBoolToObject(result, "isError", !known);
@@ -95,7 +149,7 @@ static void decide(const cJSON *asked, bool allowed)
 {
     cJSON *decision = cJSON_CreateObject();
     const cJSON *option;
-    cJSON_ArrayForEach(option, cJSON_GetObjectItem(cJSON_GetObjectItem(asked, "params"), "options"))
+    cJSON_ArrayForEach(option, get(get(asked, "params"), "options"))
     {
         if (!decision->child && !strcmp(text_of(option, "kind"), allowed ? "allowOnce" : "rejectOnce"))
             cJSON_AddStringToObject(decision, "optionId", text_of(option, "optionId"));
@@ -104,17 +158,14 @@ static void decide(const cJSON *asked, bool allowed)
     answer(asked, "result", decision);
 }
 
-/* Shows the first question. The model wrote the arguments: in ASCII, nothing in them can hide or move the cursor. */
+/* Shows the first question. */
 static void ask(void)
 {
-    const cJSON *params = cJSON_GetObjectItem(cJSON_GetArrayItem(host.questions, 0), "params");
+    const cJSON *params = get(cJSON_GetArrayItem(host.questions, 0), "params");
     if (host.asking || !params)
         return;
-    char *call = cJSON_PrintUnformatted(cJSON_GetObjectItem(cJSON_GetObjectItem(params, "toolCall"), "arguments"));
-    fprintf(stderr, "%s ", text_of(params, "title"));
-    for (const char *c = call; c && *c; c++)
-        fprintf(stderr, ' ' <= *c && *c <= '~' ? "%c" : "\\x%02x", (unsigned char)*c);
-    fprintf(stderr, " [y/N] ");
+    char *call = cJSON_PrintUnformatted(get(get(params, "toolCall"), "arguments"));
+    show(stderr, format("%s %s [y/N] ", text_of(params, "title"), call ? call : ""), true);
     cJSON_free(call);
     host.asking = true;
     host.said[0] = '\0';
@@ -148,15 +199,15 @@ static void end_line(void)
 static void notice(const cJSON *event)
 {
     const char *type = text_of(event, "type");
-    const cJSON *data = cJSON_GetObjectItem(event, "data");
+    const cJSON *data = get(event, "data");
     if (!strcmp(type, "message.delta")) {
-        fputs(text_of(data, "text"), stdout);
+        show(stdout, format("%s", text_of(data, "text")), false);
         host.mid_line = true;
     } else if (!strcmp(type, "message.completed") || !strcmp(type, "run.completed")) {
         end_line();
     } else if (!strcmp(type, "tool.completed")) {
         end_line();
-        printf("[%s %s]\n", text_of(data, "name"), text_of(data, "status"));
+        show(stdout, format("[%s %s]\n", text_of(data, "name"), text_of(data, "status")), false);
     }
     fflush(stdout);
 }
@@ -165,19 +216,31 @@ static void notice(const cJSON *event)
 static void proceed(int id, const cJSON *result)
 {
     cJSON *params;
+    char run[64];
     switch (id) {
     case INITIALIZED:
-        request(CREATED, "createSession", cJSON_Parse(CREATE_SESSION));
+        params = get(get(get(result, "capabilities"), "experimental"), "sidecar");
+        if (strcmp(text_of(get(result, "serverInfo"), "name"), "agent-sidecar") ||
+            cJSON_GetNumberValue(get(params, "protocolVersion")) != 1) {
+            fputs("this is no agent-sidecar that speaks protocol version 1\n", stderr);
+            host.over = true;
+            break;
+        }
+        mint(host.session);
+        params = cJSON_Parse(CREATE_SESSION);
+        cJSON_AddStringToObject(params, "sessionId", host.session);
+        request(CREATED, "createSession", params);
         break;
     case CREATED:
-        snprintf(host.session, sizeof host.session, "%s", text_of(cJSON_GetObjectItem(result, "session"), "sessionId"));
+        mint(run);
         params = in_session();
+        cJSON_AddStringToObject(params, "runId", run);
         cJSON_AddStringToObject(params, "input", host.text);
         request(RAN, "run", params);
         host.running = true;
         break;
     case RAN:
-        printf("= %s: %s\n", text_of(result, "status"), text_of(result, "text"));
+        show(stdout, format("= %s: %s\n", text_of(result, "status"), text_of(result, "text")), false);
         host.status = 0;
         host.running = false;
         request(SHUT_DOWN, "shutdown", cJSON_CreateObject());
@@ -196,7 +259,7 @@ static void proceed(int id, const cJSON *result)
 static void fail(int id, const cJSON *error)
 {
     end_line();
-    fprintf(stderr, "%s: %s\n", text_of(cJSON_GetObjectItem(error, "data"), "kind"), text_of(error, "message"));
+    show(stderr, format("%s: %s\n", text_of(get(error, "data"), "kind"), text_of(error, "message")), false);
     host.running = false;
     if (id == SHUT_DOWN)
         host.over = true;
@@ -208,12 +271,12 @@ static void fail(int id, const cJSON *error)
 static void receive(cJSON *message)
 {
     const char *method = text_of(message, "method");
-    const cJSON *id = cJSON_GetObjectItem(message, "id"), *params = cJSON_GetObjectItem(message, "params");
-    const cJSON *error = cJSON_GetObjectItem(message, "error");
+    const cJSON *id = get(message, "id"), *params = get(message, "params");
+    const cJSON *error = get(message, "error");
     if (!*method && error) {
         fail(id ? id->valueint : 0, error);
     } else if (!*method) {
-        proceed(id ? id->valueint : 0, cJSON_GetObjectItem(message, "result"));
+        proceed(id ? id->valueint : 0, get(message, "result"));
     } else if (!id) {
         if (!strcmp(method, "run/event"))
             notice(params);
@@ -275,11 +338,11 @@ int main(int argc, char *argv[])
     }
     host.text = argv[argc - 1];
 
-    char *given = getenv("SIDECAR_COMMAND");
-    char *line = strdup(given && *given ? given : "agent-sidecar serve --store memory");
+    const char *blanks = " \t\n", *given = getenv("SIDECAR_COMMAND");
+    char *line = strdup(given && given[strspn(given, blanks)] ? given : "agent-sidecar serve --store memory");
     char *command[32] = {NULL};
     int words = 0;
-    for (char *word = strtok(line, " "); word && words < 31; word = strtok(NULL, " "))
+    for (char *word = strtok(line, blanks); word && words < 31; word = strtok(NULL, blanks))
         command[words++] = word;
 
     struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}; /* the second ends it all */

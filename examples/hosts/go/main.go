@@ -3,6 +3,8 @@ package main
 
 import (
 	"bufio"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf16"
 )
 
@@ -23,7 +26,10 @@ var saveNote = json.RawMessage(`{
 	"approvalMode": "always_require"
 }`)
 
-var errInterrupted = errors.New("interrupted")
+var (
+	errInterrupted = errors.New("interrupted")
+	errStranger    = errors.New("this is no agent-sidecar that speaks protocol version 1")
+)
 
 func main() {
 	yes := flag.Bool("yes", false, "allow every call without a question")
@@ -37,45 +43,53 @@ func main() {
 	case errors.Is(err, errInterrupted):
 		os.Exit(130)
 	case err != nil:
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, visible(err.Error(), obeyed))
 		os.Exit(1)
 	}
 }
 
 // converse has one run with a sidecar of its own. Ctrl-C cancels the run; a second one ends everything.
 func converse(text string, h *host) error {
-	command := os.Getenv("SIDECAR_COMMAND")
-	if command == "" {
-		command = "agent-sidecar serve --store memory"
+	command := strings.Fields(os.Getenv("SIDECAR_COMMAND"))
+	if len(command) == 0 {
+		command = []string{"agent-sidecar", "serve", "--store", "memory"}
 	}
 	os.Unsetenv("PYTHONPATH")
-	sidecar, err := Start(strings.Fields(command), h)
+	sidecar, err := Start(command, h)
 	if err != nil {
 		return err
 	}
 	defer sidecar.Close()
 
-	block := object{"protocolVersions": []int{1}, "features": object{"hostTools": object{}, "approvals": object{}}}
-	var server object
+	block := object{"protocolVersions": []int{1}, "features": object{"approvals": object{}}}
+	var server struct {
+		ServerInfo   struct{ Name string }
+		Capabilities struct {
+			Experimental struct{ Sidecar struct{ ProtocolVersion int } }
+		}
+	}
 	if err := sidecar.Call("initialize", object{
 		"processId":             os.Getpid(),
 		"initializationOptions": object{"sidecar": block},
 	}, &server); err != nil {
 		return err
 	}
-	var created struct{ Session struct{ SessionID string } }
+	if server.ServerInfo.Name != "agent-sidecar" || server.Capabilities.Experimental.Sidecar.ProtocolVersion != 1 {
+		return errStranger
+	}
+	session := mint()
 	if err := sidecar.Call("createSession", object{
-		"model": "scripted:model.toml",
-		"tools": []any{saveNote},
-	}, &created); err != nil {
+		"sessionId": session,
+		"model":     "scripted:model.toml",
+		"tools":     []any{saveNote},
+	}, new(any)); err != nil {
 		return err
 	}
-	session := created.Session.SessionID
 
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	var result struct{ Status, Text string }
-	wait := sidecar.Go("run", object{"sessionId": session, "input": text})
+	wait := sidecar.Go("run", object{"sessionId": session, "runId": mint(), "input": text})
 	answered := make(chan error, 1)
 	go func() { answered <- wait(&result) }()
 	var stopped error
@@ -90,8 +104,17 @@ func converse(text string, h *host) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("= %s: %s\n", result.Status, result.Text)
+	fmt.Println(visible("= "+result.Status+": "+result.Text, obeyed))
 	return stopped
+}
+
+// mint makes a new id. What it names can be sent again, and is carried out once.
+func mint() string {
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		panic(err) // the system has no randomness
+	}
+	return hex.EncodeToString(id)
 }
 
 // host is the tool, the person and the screen.
@@ -122,7 +145,7 @@ func (h *host) Answer(method string, params json.RawMessage) (any, *Error) {
 		return object{"content": "Saved: " + asked.Arguments.Text + "."}, nil
 	}
 	kind := "rejectOnce"
-	if h.yes || h.consents(asked.Title, asked.ToolCall.Arguments) {
+	if h.yes || h.consents(asked.Title+" "+string(asked.ToolCall.Arguments)) {
 		kind = "allowOnce"
 	}
 	for _, option := range asked.Options {
@@ -133,19 +156,11 @@ func (h *host) Answer(method string, params json.RawMessage) (any, *Error) {
 	return object{"outcome": "cancelled"}, nil
 }
 
-// consents asks the person. The model wrote the arguments: in ASCII, nothing in them can hide or move the cursor.
-func (h *host) consents(title string, arguments json.RawMessage) bool {
-	var shown strings.Builder
-	for _, unit := range utf16.Encode([]rune(string(arguments))) {
-		if ' ' <= unit && unit <= '~' {
-			shown.WriteByte(byte(unit))
-		} else {
-			fmt.Fprintf(&shown, `\u%04x`, unit)
-		}
-	}
+// consents asks the person about a call.
+func (h *host) consents(call string) bool {
 	h.asking.Lock()
 	defer h.asking.Unlock()
-	fmt.Fprintf(os.Stderr, "%s %s [y/N] ", title, shown.String())
+	fmt.Fprint(os.Stderr, visible(call, notASCII), " [y/N] ")
 	said, _ := h.person.ReadString('\n') // the end of the input is no consent
 	return strings.TrimSpace(said) == "y"
 }
@@ -161,7 +176,7 @@ func (h *host) Notice(method string, params json.RawMessage) {
 	}
 	switch event.Type {
 	case "message.delta":
-		fmt.Print(event.Data.Text)
+		fmt.Print(visible(fmt.Sprint(event.Data.Text), obeyed))
 		h.midLine = true
 	case "message.completed", "tool.completed", "run.completed":
 		if h.midLine {
@@ -169,7 +184,30 @@ func (h *host) Notice(method string, params json.RawMessage) {
 			h.midLine = false
 		}
 		if event.Type == "tool.completed" {
-			fmt.Printf("[%s %s]\n", event.Data.Name, event.Data.Status)
+			fmt.Println(visible(fmt.Sprintf("[%s %s]", event.Data.Name, event.Data.Status), obeyed))
 		}
 	}
 }
+
+// visible shows what is hidden by its number. What a model wrote is data: none of it may hide, or move the cursor.
+func visible(text string, hidden func(r rune) bool) string {
+	var shown strings.Builder
+	for _, r := range text {
+		if !hidden(r) {
+			shown.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&shown, `\u%04x`, unit)
+		}
+	}
+	return shown.String()
+}
+
+// obeyed tells what a terminal obeys, or does not show: controls, directions, what has no width.
+func obeyed(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// notASCII tells what could look like something else to a person who consents.
+func notASCII(r rune) bool { return r < ' ' || '~' < r }

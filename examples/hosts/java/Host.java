@@ -1,12 +1,17 @@
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /** A host in Java: one run for TEXT, with a tool that a person has to allow. LSP's framing, over pipes. */
@@ -14,7 +19,7 @@ public final class Host implements Sidecar.Host {
     private static final String INITIALIZE = """
         {"initializationOptions": {"sidecar": {
           "protocolVersions": [1],
-          "features": {"hostTools": {}, "approvals": {}}
+          "features": {"approvals": {}}
         }}}""";
     private static final String CREATE_SESSION = """
         {"model": "scripted:model.toml",
@@ -24,6 +29,11 @@ public final class Host implements Sidecar.Host {
            "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
            "approvalMode": "always_require"
          }]}""";
+
+    /** What a terminal obeys, or does not show: controls, directions, what has no width. */
+    private static final Pattern OBEYED = Pattern.compile("(?![\n\t])[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]");
+    /** What could look like something else to a person who consents. */
+    private static final Pattern NOT_ASCII = Pattern.compile("[^ -~]");
 
     private final boolean yes;
     private final BufferedReader person = new BufferedReader(new InputStreamReader(System.in));
@@ -39,14 +49,17 @@ public final class Host implements Sidecar.Host {
             System.err.println("usage: Host [--yes] TEXT");
             System.exit(2);
         }
-        String command = System.getenv().getOrDefault("SIDECAR_COMMAND", "agent-sidecar serve --store memory");
-        try (Sidecar sidecar = new Sidecar(List.of(command.split(" +")), new Host(yes))) {
+        System.setOut(new PrintStream(System.out, true, StandardCharsets.UTF_8)); // whatever the locale is
+        System.setErr(new PrintStream(System.err, true, StandardCharsets.UTF_8));
+        String given = System.getenv().getOrDefault("SIDECAR_COMMAND", "");
+        String command = given.isBlank() ? "agent-sidecar serve --store memory" : given.strip();
+        try (Sidecar sidecar = new Sidecar(List.of(command.split("\\s+")), new Host(yes))) {
             converse(sidecar, arguments[arguments.length - 1]);
             return;
         } catch (ExecutionException failed) {
-            System.err.println(failed.getCause().getMessage());
+            System.err.println(visible(failed.getCause().getMessage(), OBEYED));
         } catch (IOException failed) {
-            System.err.println("cannot start " + command + ": " + failed.getMessage());
+            System.err.println(failed.getMessage());
         }
         System.exit(1);
     }
@@ -55,12 +68,15 @@ public final class Host implements Sidecar.Host {
     private static void converse(Sidecar sidecar, String text) throws ExecutionException, InterruptedException {
         JsonObject initialize = parse(INITIALIZE);
         initialize.addProperty("processId", ProcessHandle.current().pid());
-        sidecar.request("initialize", initialize).get();
-        JsonObject created = sidecar.request("createSession", parse(CREATE_SESSION)).get().getAsJsonObject();
-
+        sidecar.request("initialize", initialize).thenAccept(Host::check).get();
         JsonObject session = new JsonObject();
-        session.add("sessionId", created.getAsJsonObject("session").get("sessionId"));
+        session.addProperty("sessionId", UUID.randomUUID().toString());
+        JsonObject create = parse(CREATE_SESSION);
+        create.add("sessionId", session.get("sessionId"));
+        sidecar.request("createSession", create).get();
+
         JsonObject run = session.deepCopy();
+        run.addProperty("runId", UUID.randomUUID().toString());
         run.addProperty("input", text);
         CompletableFuture<JsonElement> answered = sidecar.request("run", run);
         Thread main = Thread.currentThread();
@@ -75,7 +91,23 @@ public final class Host implements Sidecar.Host {
             }
         }));
         JsonObject result = answered.get().getAsJsonObject();
-        System.out.println("= " + result.get("status").getAsString() + ": " + result.get("text").getAsString());
+        String shown = "= " + result.get("status").getAsString() + ": " + result.get("text").getAsString();
+        System.out.println(visible(shown, OBEYED));
+    }
+
+    private static void check(JsonElement server) {
+        JsonElement name = at(server, "serverInfo", "name");
+        JsonElement version = at(server, "capabilities", "experimental", "sidecar", "protocolVersion");
+        if (!new JsonPrimitive("agent-sidecar").equals(name) || !new JsonPrimitive(1).equals(version)) {
+            throw new IllegalStateException("this is no agent-sidecar that speaks protocol version 1");
+        }
+    }
+
+    private static JsonElement at(JsonElement from, String... path) {
+        for (String name : path) {
+            from = from instanceof JsonObject object ? object.get(name) : null;
+        }
+        return from;
     }
 
     @Override
@@ -117,8 +149,8 @@ public final class Host implements Sidecar.Host {
 
     /** Asks the person, one question at a time. The end of the input is no consent. */
     private synchronized boolean consents(JsonObject question) {
-        String call = question.getAsJsonObject("toolCall").get("arguments").toString();
-        System.err.print(question.get("title").getAsString() + " " + visible(call) + " [y/N] ");
+        String call = question.get("title").getAsString() + " " + at(question, "toolCall", "arguments");
+        System.err.print(visible(call, NOT_ASCII) + " [y/N] ");
         try {
             return "y".equals(person.readLine());
         } catch (IOException gone) {
@@ -126,11 +158,11 @@ public final class Host implements Sidecar.Host {
         }
     }
 
-    /** JSON in ASCII: the model wrote it, and nothing in it may hide or move the cursor. */
-    private static String visible(String json) {
-        return json.chars()
-            .mapToObj(c -> ' ' <= c && c <= '~' ? String.valueOf((char) c) : String.format("\\u%04x", c))
-            .collect(Collectors.joining());
+    /** Shows what is hidden by its number. What a model wrote is data: none of it may hide, or move the cursor. */
+    private static String visible(String text, Pattern hidden) {
+        return hidden.matcher(text).replaceAll(found -> found.group().chars()
+            .mapToObj(c -> String.format("\\\\u%04x", c))
+            .collect(Collectors.joining()));
     }
 
     /** Prints what happens in the run. What it does not know, it leaves out. */
@@ -141,14 +173,15 @@ public final class Host implements Sidecar.Host {
         }
         switch (event.get("type").getAsString()) {
             case "message.delta":
-                System.out.print(event.getAsJsonObject("data").get("text").getAsString());
+                System.out.print(visible(event.getAsJsonObject("data").get("text").getAsString(), OBEYED));
                 System.out.flush();
                 midLine = true;
                 break;
             case "tool.completed":
                 endLine();
                 JsonObject data = event.getAsJsonObject("data");
-                System.out.printf("[%s %s]%n", data.get("name").getAsString(), data.get("status").getAsString());
+                String done = data.get("name").getAsString() + " " + data.get("status").getAsString();
+                System.out.println("[" + visible(done, OBEYED) + "]");
                 break;
             case "message.completed", "run.completed":
                 endLine();

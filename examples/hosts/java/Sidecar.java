@@ -40,6 +40,11 @@ final class Sidecar implements AutoCloseable {
         }
     }
 
+    private static final String START = """
+        command -v "$1" >/dev/null || { echo "cannot start $1: there is no such program" >&2; exit 127; }
+        trap '' INT; exec "$@"
+        """;
+
     private final Host host;
     private final Process process;
     private final OutputStream in;
@@ -51,7 +56,7 @@ final class Sidecar implements AutoCloseable {
     /** Starts the command. The shell in between makes it deaf to a terminal's Ctrl-C, which is for the host alone. */
     Sidecar(List<String> command, Host host) throws IOException {
         this.host = host;
-        List<String> deaf = new ArrayList<>(List.of("sh", "-c", "trap '' INT; exec \"$@\"", "sh"));
+        List<String> deaf = new ArrayList<>(List.of("sh", "-c", START, "sh"));
         deaf.addAll(command);
         ProcessBuilder builder = new ProcessBuilder(deaf).redirectError(ProcessBuilder.Redirect.INHERIT);
         builder.environment().remove("PYTHONPATH");

@@ -3,7 +3,7 @@
 #
 # This shell is the person's side: it asks, and hears Ctrl-C. Behind it, `conversation` reads what the sidecar sends.
 # Neither that nor the sidecar hears Ctrl-C.
-set -u
+set -fu
 unset PYTHONPATH
 
 yes=
@@ -15,11 +15,18 @@ if [ $# -ne 1 ]; then
   echo "usage: host.sh [--yes] TEXT" >&2
   exit 2
 fi
-command=${SIDECAR_COMMAND:-agent-sidecar serve --store memory}
-if ! command -v "${command%% *}" >/dev/null; then
-  echo "cannot start ${command%% *}: there is no such program" >&2
+input=$1
+set -- ${SIDECAR_COMMAND-} # split at its blanks
+[ $# -ne 0 ] || set -- agent-sidecar serve --store memory
+if ! command -v "$1" >/dev/null; then
+  echo "cannot start $1: there is no such program" >&2
   exit 1
 fi
+
+# mint: a new id. What it names can be sent again, and is carried out once.
+mint() {
+  od -An -N8 -tx1 /dev/urandom | tr -d ' \n'
+}
 
 # request ID METHOD PARAMS [JQ ARGUMENTS]: PARAMS is a jq expression. Several processes send at the same time: a line
 # goes into a pipe whole as long as it is shorter than PIPE_BUF (4096 on Linux).
@@ -35,18 +42,26 @@ answer() {
   printf '%s\n' "$1" | jq -c '{jsonrpc: "2.0", id} + ('"$2"')' >&3
 }
 
+# What a model wrote is data: what a terminal would obey, or not show, is shown as its bytes.
+visible='def visible: gsub("(?<c>(?!\\t)[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}])"; .c | @uri);'
+
 # What comes from the sidecar, as lines of a word and the rest. What nobody here knows is left out.
 to_lines='
   if .method == "run/event" then
     .params
-    | if .type == "message.delta" then .data.text | split("\n") | map("text " + .) | join("\nnewline\n")
+    | if .type == "message.delta" then .data.text | split("\n") | map("text " + visible) | join("\nnewline\n")
       elif .type == "message.completed" or .type == "run.completed" then "end-of-text"
-      elif .type == "tool.completed" then "end-of-text", "tool \(.data.name) \(.data.status)"
+      elif .type == "tool.completed" then "end-of-text", ("line [\(.data.name) \(.data.status)]" | visible)
       else empty end
   elif .method and has("id") then "\(.method) \(tojson)"
   elif .method then empty
-  elif .error then "error \(.error.data.kind // .error.code): \(.error.message | gsub("\n"; " "))"
-  else "result-\(.id) \(.result | tojson)" end'
+  elif .id == 5 then "bye"
+  elif .error then "error \(.error.data.kind // .error.code): \(.error.message)" | visible
+  elif .id == 1 then
+    [.result | .serverInfo.name?, .capabilities.experimental.sidecar.protocolVersion?]
+    | if . == ["agent-sidecar", 1] then empty else "stranger" end
+  elif .id == 3 then (.result | "= \(.status): \(.text)" | split("\n")[] | "line " + visible), "done"
+  else empty end'
 
 # Reads until the sidecar has answered `shutdown`. What it asks is answered in jobs of their own: reading never waits
 # for writing, nor for the person.
@@ -64,20 +79,24 @@ conversation() {
         [ -z "$text" ] || echo
         text=''
         ;;
-      tool) echo "[$rest]" ;;
+      line) printf '%s\n' "$rest" ;;
       host/callTool)
         answer "$rest" '.params
           | if .name == "save_note" then {result: {content: "Saved: \(.arguments.text)."}}
             else {result: {content: "There is no tool \(.name).", isError: true}} end' &
         ;;
       host/requestApproval) printf '%s\n' "$rest" >&5 ;;
-      result-1 | result-2 | result-4) ;;
-      result-3)
-        printf '%s\n' "$rest" | jq -r '"= \(.status): \(.text)"'
+      stranger)
+        echo "this is no agent-sidecar that speaks protocol version 1" >&2
+        kill "$sidecar"
+        cat >/dev/null
+        exit 1
+        ;;
+      done)
         status=0 over=yes
         request 5 shutdown '{}'
         ;;
-      result-5)
+      bye)
         echo '{"jsonrpc":"2.0","method":"exit"}' >&3
         exit "$status"
         ;;
@@ -95,12 +114,13 @@ conversation() {
   exit 1
 }
 
-# consent MESSAGE: asks the person. -a: the model wrote the arguments, and nothing in them may hide or move the cursor.
+# consent MESSAGE: asks the person. The model wrote the arguments, and nothing in them may hide or move the cursor: -a
+# and sed show by its number what is not ASCII, and DEL.
 consent() {
   said=$yes
   if [ -z "$said" ]; then
-    title=$(printf '%s\n' "$1" | jq -r .params.title)
-    arguments=$(printf '%s\n' "$1" | jq -ac .params.toolCall.arguments)
+    title=$(printf '%s\n' "$1" | jq -r "$visible"'.params.title | visible')
+    arguments=$(printf '%s\n' "$1" | jq -ac .params.toolCall.arguments | sed "s/$(printf '\177')/\\\\u007f/g")
     printf '%s %s [y/N] ' "$title" "$arguments" >&2
     # Neither the end of the input nor Ctrl-C is consent.
     [ -z "$stopped" ] && read -r said || said=''
@@ -109,8 +129,10 @@ consent() {
     y) kind=allowOnce ;;
     *) kind=rejectOnce ;;
   esac
-  answer "$1" 'first(.params.options[] | select(.kind == "'"$kind"'")) as $option
-    | {result: {outcome: "selected", optionId: $option.optionId}}'
+  answer "$1" '{result: (
+    first(.params.options[] | select(.kind == "'"$kind"'") | {outcome: "selected", optionId})
+    // {outcome: "cancelled"}
+  )}'
 }
 
 trap 'exit 130' INT
@@ -118,14 +140,15 @@ trap '' PIPE # a sidecar that has gone is told by the end of its output
 pipes=$(mktemp -d) || exit
 trap 'rm -rf "$pipes"' EXIT
 mkfifo "$pipes/in" "$pipes/out" "$pipes/questions"
-(trap '' INT && exec $command) <"$pipes/in" >"$pipes/out" & # split at its blanks
+(trap '' INT && exec "$@") <"$pipes/in" >"$pipes/out" &
+sidecar=$!
 exec 3>"$pipes/in" 4<"$pipes/out"
 
 # What is known beforehand is sent at once.
-session="notes-$$-$(date +%s)"
+session=$(mint)
 request 1 initialize '{
   processId: $pid,
-  initializationOptions: {sidecar: {protocolVersions: [1], features: {hostTools: {}, approvals: {}}}}
+  initializationOptions: {sidecar: {protocolVersions: [1], features: {approvals: {}}}}
 }' --argjson pid $$
 request 2 createSession '{
   $sessionId,
@@ -137,7 +160,7 @@ request 2 createSession '{
     approvalMode: "always_require"
   }]
 }' --arg sessionId "$session"
-request 3 run '{$sessionId, input: $text}' --arg sessionId "$session" --arg text "$1"
+request 3 run '{$sessionId, $runId, $input}' --arg sessionId "$session" --arg runId "$(mint)" --arg input "$input"
 
 stopped=
 stop() {
@@ -148,7 +171,7 @@ stop() {
 trap stop INT
 {
   trap '' INT
-  jq --unbuffered -r "$to_lines" <&4 3>&- | conversation
+  jq --unbuffered -r "$visible $to_lines" <&4 3>&- | conversation
 } 5>"$pipes/questions" &
 conversation=$!
 exec 5<"$pipes/questions"
