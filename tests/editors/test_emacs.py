@@ -34,13 +34,11 @@ def version() -> str:
 
 async def test_a_whole_conversation_by_eglot(workspace: Workspace, tmp_path: Path, record_property: Any) -> None:
     prepare(workspace)
-    settings = tmp_path / "settings.el"
-    settings.write_text(blocks("elisp")[0], "utf-8")
     notes = workspace.root / "notes.txt"
     notes.write_text("as it was saved\n")
     workspace.environment.update(FILE=str(notes))
 
-    said = steps(await workspace.run(program(), "--batch", "-l", str(settings), "-l", str(SCRIPT)))
+    said = await _run(workspace, tmp_path, "-l", str(SCRIPT))
 
     assert said["message"] == {"type": 3, "message": "You said: hello there"}
     kinds = said["progress"]
@@ -62,7 +60,10 @@ async def test_a_whole_conversation_by_eglot(workspace: Workspace, tmp_path: Pat
     assert said["createSession"] == str(workspace.root)
     assert said["run"] == "You said: hello"
     assert "\nfirst: as it\nis\nunsaved, 😋" in seen_by_the_model(said["explainRun"])
-    assert said["question"][:2] == ['Run remove?\n{"path":"a.txt"}\nAnswer: ', "Allow once"]
+    question, first, *_, last = said["question"]
+    assert question.startswith(f'Run remove?\n{{"path":"a.txt"}}\n{first}\n')
+    assert question.endswith(f"\n{last}\nNumber of the answer: ")
+    assert first == "1 Allow once"
     assert said["allowed"] == REMOVED
     assert "rejected" in said["dismissed"]
     assert said["dismissed"] == said["rejected"]
@@ -77,3 +78,20 @@ async def test_a_whole_conversation_by_eglot(workspace: Workspace, tmp_path: Pat
     assert "Server exited with status 0\n" in said["messages"]
     assert not [line for line in said["messages"].splitlines() if "rror" in line or "warning" in line]
     note(record_property, "Emacs, Eglot", version())
+
+
+async def test_emacs_says_that_the_program_is_not_found(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.environment["PATH"] = str(tmp_path)
+    refused = '(condition-case it (sidecar-run "hello") (user-error (error-message-string it)))'
+    tell = f'(princ (json-serialize (list :step "refused" :value {refused})))'
+
+    said = await _run(workspace, tmp_path, "--eval", tell)
+
+    assert said["refused"].startswith("agent-sidecar is not found: ")
+
+
+async def _run(workspace: Workspace, tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    """Run Emacs with the page's settings; the steps that it tells."""
+    settings = tmp_path / "settings.el"
+    settings.write_text(blocks("elisp")[0], "utf-8")
+    return steps(await workspace.run(program(), "--batch", "-l", str(settings), *arguments))

@@ -30,8 +30,7 @@ def version() -> str:
 
 async def test_a_whole_conversation_by_neovim(workspace: Workspace, tmp_path: Path, record_property: Any) -> None:
     prepare(workspace)
-    settings = tmp_path / "settings.lua"
-    settings.write_text(blocks("lua")[0], "utf-8")
+    settings = _settings(tmp_path)
     notes = workspace.root / "notes.md"
 
     said = steps(await workspace.run(program(), "--clean", "--headless", "-l", str(SCRIPT), str(settings), str(notes)))
@@ -65,3 +64,21 @@ async def test_a_whole_conversation_by_neovim(workspace: Workspace, tmp_path: Pa
     assert not [text for text in echoed if "rror" in text]
     assert not [line for line in said["log"] if line.startswith(("[ERROR]", "[WARN]"))]
     note(record_property, "Neovim", version())
+
+
+async def test_neovim_says_that_the_program_is_not_found(workspace: Workspace, tmp_path: Path) -> None:
+    nvim = program()
+    workspace.environment["PATH"] = str(tmp_path)
+    tell = "lua io.stdout:write(vim.json.encode({ step = 'messages', value = vim.fn.execute('messages') }))"
+    plain = (nvim, "--clean", "--headless", "-u", str(_settings(tmp_path)), str(workspace.root / "notes.md"))
+
+    said = steps(await workspace.run(*plain, "-c", "Sidecar hello", "-c", tell, "-c", "qall!"))
+
+    assert said["messages"].strip().startswith("agent-sidecar is not found: ")
+
+
+def _settings(tmp_path: Path) -> Path:
+    """A file with the page's settings."""
+    settings = tmp_path / "settings.lua"
+    settings.write_text(blocks("lua")[0], "utf-8")
+    return settings

@@ -36,7 +36,7 @@
   (when (eql (plist-get params :type) 1) (push params errors)))
 (setq completing-read-function
       (lambda (prompt collection &rest _)
-        (push (vconcat (list prompt) (mapcar #'car collection)) questions)
+        (push (vconcat (list (concat (text-of "*sidecar asks*") prompt)) (mapcar #'car collection)) questions)
         (let ((answer (pop answers)))
           (if (eq answer t) (signal 'quit nil) answer))))
 
@@ -101,14 +101,14 @@
 
 (say "explain" (act (point) nil "Explain with agent"))
 (say "unmended" (act (point-min) (line-end-position) "Fix with agent" t))
-(say "mended" (act (point-min) (line-end-position) "Fix with agent" "Allow once"))
+(say "mended" (act (point-min) (line-end-position) "Fix with agent" "1 Allow once"))
 
 ;; The sidecar's own methods, over the same connection.
 (say "createSession" (plist-get (plist-get (funcall (request :createSession :sessionId "emacs")) :session) :cwd))
 (let ((hello (funcall (run "hello"))))
   (say "run" (plist-get hello :text))
   (say "explainRun" (funcall (request :explainRun :sessionId "emacs" :runId (plist-get hello :runId)))))
-(say "allowed" (answered "Allow once"))
+(say "allowed" (answered "1 Allow once"))
 (say "dismissed" (answered t))
 (say "rejected" (answered ""))
 (say "question" (car questions))

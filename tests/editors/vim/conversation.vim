@@ -5,7 +5,8 @@ vim9script
 
 const SETTINGS = getscriptinfo({name: 'sidecar.vim'})[0].sid
 const Take = function($'<SNR>{SETTINGS}_Take')
-const ALLOW = '  Allow once'
+const ALLOWS = '1 Allow once'
+const ALLOW = "1\<CR>"
 var taken: list<dict<any>>
 var codes: list<number>
 
@@ -104,7 +105,12 @@ def Converse()
   # Explain and fix.
   :1SidecarExplain
   WaitSaid('It is a note.')
-  Say('fix', Fix("\<Esc>"))
+  :1SidecarFix
+  feedkeys($"o\<Cmd>call {expand('<SID>')}WaitAsked()\<CR>1\<CR>\<Esc>", 'xt')
+  Say('typed', getline(1, '$'))
+  undo
+  Say('fix', Asked("\<Esc>"))
+  WaitSaid('rejected')
   Say('unmended', getline(1, '$'))
   &undolevels = &undolevels   # keys of a user would end the change before
   Fix(ALLOW)
@@ -114,6 +120,9 @@ def Converse()
   Say('stale', Fix(ALLOW, () => setline(2, 'changed meanwhile')))
   Say('kept', getline(1, '$'))
   doautocmd TextChanged       # as after a key
+  SidecarAnswers
+  Say('answers', [&buftype] + getline(1, '$'))
+  close
 
   # The sidecar's own methods, over the same channel.
   Say('createSession', Request('createSession', {sessionId: 'vim'})().session.cwd)
@@ -121,8 +130,9 @@ def Converse()
   Say('run', hello.text)
   Say('explainRun', Request('explainRun', {sessionId: 'vim', runId: hello.runId})())
   Say('allowed', Answer(ALLOW))
-  Say('dismissed', Answer("\<Esc>"))
+  Say('dismissed', Answer("1\<Esc>"))
   Say('rejected', Answer("\<CR>"))
+  Say('always', [Answer("G\<CR>"), Run($ASKS)().text])
   const Story = Run($STALLS)
   Wait('the run', () => Sent('run/event')[-1].type == 'message.delta')
   Request('cancelRun', {sessionId: 'vim'})()
@@ -142,29 +152,31 @@ def Converse()
   Say('messages', execute('messages')->split("\n"))
 enddef
 
-# The question that is asked. It is answered by the line that is chosen, or by keys.
-def Asked(answer: string, Meanwhile = () => 0): string
-  const Is = () => match(Shown(), ALLOW)
-  Wait('the question', () => Is() >= 0)
-  const question = Shown()[Is()]
-  const line = index(split(question, "\n"), answer)
+# The question that is asked, and is answered by keys.
+def Asked(keys: string, Meanwhile: func = () => 0): string
+  WaitAsked()
+  const question = Shown()[match(Shown(), ALLOWS)]
   Meanwhile()
-  feedkeys(line < 0 ? answer : repeat("\<Down>", line) .. "\<CR>", 'xt')
+  feedkeys(keys, 'xt')
   return question
 enddef
 
+def WaitAsked()
+  Wait('the question', () => match(Shown(), ALLOWS) >= 0)
+enddef
+
 # A call that needs consent; what the run said.
-def Answer(answer: string): string
+def Answer(keys: string): string
   const Result = Run($ASKS)
-  Say('question', Asked(answer))
+  Say('question', Asked(keys))
   return Result().text
 enddef
 
-# The first line mended, with consent; question and answer.
-def Fix(answer: string, Meanwhile = () => 0): list<string>
+# The first line mended, where keys allow it; question and answer.
+def Fix(keys: string, Meanwhile: func = () => 0): list<string>
   const before = len(Said())
   :1SidecarFix
-  const question = Asked(answer, Meanwhile)
+  const question = Asked(keys, Meanwhile)
   Wait('the end', () => len(Said()) > before)
   return [question, Said()[-1]]
 enddef
