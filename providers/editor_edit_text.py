@@ -1,6 +1,7 @@
 """Finds in a text what is to be replaced, and shows people what that changes. It asks no editor."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Final, NamedTuple
@@ -10,7 +11,10 @@ from pydantic import BaseModel, Field
 from .api.clean_text import clean_text
 from .api.editor import TextChange, changed
 from .text_edits import EditError
+from .visible_text import seen
 
+MAX_OLD: Final = 1_000_000
+"""Characters of all that one call looks for."""
 MAX_SHOWN_LINES: Final = 150
 """Lines that people are shown of one call; nobody can consent to more than that at once."""
 MAX_SHOWN: Final = 12_000
@@ -20,10 +24,9 @@ MAX_AROUND: Final = 160
 
 _AROUND: Final = 2
 """Lines before and after a change that are shown with it."""
-# What ends a line in LSP; each of them whole, so that nothing is cut between the two characters of one.
-_LINE_END: Final = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"
 _LINES: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_LOOKS_EMPTY: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_ESCAPE: Final = "\N{MATHEMATICAL LEFT ANGLE BRACKET}"
+"""Begins each escape, and nothing else: where it stands in a text it is escaped too."""
 
 
 class Replacement(BaseModel):
@@ -43,13 +46,24 @@ def changes_of(text: str, edits: Sequence[Replacement]) -> list[TextChange]:
     """Where a text changes, in order. Any line end matches any other; new lines end as the text's do.
 
     Raises:
-        EditError: something does not occur, or too often; two of them meet; nothing would change.
+        EditError: something does not occur, or too often, or is too long; two of them meet; nothing would change.
     """
-    line_end = re.search(_LINE_END, text)
-    changes = sorted(
-        (change for edit in edits for change in _changes(text, edit, line_end.group() if line_end else "\n")),
-        key=lambda change: change.start,
-    )
+    if sum(len(edit.old_string) for edit in edits) > MAX_OLD:
+        raise EditError(f"the edits look for more than {MAX_OLD} characters; make them smaller")
+    line_end = re.search(r"\r\n?|\n", text)
+    end = line_end.group() if line_end else "\n"
+    plain = _plain(text)
+    # Where the plain text has one character for two of the text.
+    pairs = [found.start() - before for before, found in enumerate(re.finditer("\r\n", text))]
+    changes: list[TextChange] = []
+    for edit in edits:
+        old, new = _plain(clean_text(edit.old_string)), _plain(clean_text(edit.new_string)).replace("\n", end)
+        for at in _places(plain, old, replace_all=edit.replace_all):
+            start, stop = (offset + bisect_left(pairs, offset) for offset in (at, at + len(old)))
+            changes.append(TextChange(start, stop, new))
+        if len(changes) > len(text) > 0:
+            break  # Some of so many meet, and there is no need to have them all.
+    changes.sort(key=lambda change: change.start)
     if any(after.start < before.end for before, after in pairwise(changes)):
         raise EditError("two of the edits change the same place")
     if all(text[change.start : change.end] == change.text for change in changes):
@@ -78,18 +92,23 @@ def shown(uri: str, text: str, changes: Sequence[TextChange]) -> str:
     return "\n".join(lines)
 
 
-def _changes(text: str, edit: Replacement, line_end: str) -> Iterator[TextChange]:
-    old, new = (re.sub(r"\r\n?", "\n", clean_text(part)) for part in (edit.old_string, edit.new_string))
+def _plain(text: str) -> str:
+    """The text with its lines ended by newlines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _places(text: str, old: str, *, replace_all: bool) -> Iterator[int]:
     if not old and text:
         raise EditError("old_string is empty, but the document is not")
-    pattern = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))))
-    first = pattern.search(text)
-    if first is None:
+    # Not a regular expression: at worst one takes as many steps as both lengths multiplied, and no other thread runs.
+    at = text.find(old)
+    if at < 0:
         raise EditError("old_string does not occur in it")
-    if not edit.replace_all and first.end() and pattern.search(text, first.start() + 1):
+    if not replace_all and old and text.find(old, at + 1) >= 0:
         raise EditError("old_string occurs more than once; give more of the text around it, or set replace_all")
-    found = pattern.finditer(text) if edit.replace_all else (first,)
-    return (TextChange(one.start(), one.end(), new.replace("\n", line_end)) for one in found)
+    yield at
+    while replace_all and old and (at := text.find(old, at + len(old))) >= 0:
+        yield at
 
 
 class _Hunk(NamedTuple):
@@ -119,7 +138,7 @@ def _hunks(text: str, lines: Sequence[str], changes: Sequence[TextChange]) -> It
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
-    for group, first, last in _groups(changes, starts):
+    for group, first, last in _groups(lines, starts, changes):
         begin = starts[first]
         moved = [TextChange(one.start - begin, one.end - begin, one.text) for one in group]
         old, new = lines[first:last], _LINES.findall(changed(text[begin : starts[last]], moved))
@@ -128,7 +147,9 @@ def _hunks(text: str, lines: Sequence[str], changes: Sequence[TextChange]) -> It
         yield _Hunk(first + before, last - behind, new[before : len(new) - behind])
 
 
-def _groups(changes: Sequence[TextChange], starts: Sequence[int]) -> Iterator[tuple[list[TextChange], int, int]]:
+def _groups(
+    lines: Sequence[str], starts: Sequence[int], changes: Sequence[TextChange]
+) -> Iterator[tuple[list[TextChange], int, int]]:
     """Changes of one line, or of lines side by side: with the first that they touch, and the one behind the last."""
     group: list[TextChange] = []
     first = last = line = 0
@@ -136,11 +157,13 @@ def _groups(changes: Sequence[TextChange], starts: Sequence[int]) -> Iterator[tu
     for change in changes:
         while line + 1 < final and starts[line + 1] <= change.start:
             line += 1
-        if group and line > last:
+        # Behind a lone CR, what begins with LF now makes one line end of both.
+        touched = line - 1 if line and change.start == starts[line] and lines[line - 1].endswith("\r") else line
+        if group and touched > last:
             yield group, first, last
             group = []
         if not group:
-            first = line
+            first = touched
         while line + 1 < final and starts[line + 1] < change.end:
             line += 1
         # A change that takes a line's end away, or adds one at it, joins the next line to this one.
@@ -161,13 +184,15 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _visible(line: str, limit: int = MAX_SHOWN + 1) -> str:
-    text = "".join(map(_visible_character, line.rstrip("\r\n")[: limit + 1]))
+    text = "".join(_visible_characters(line.rstrip("\r\n")[: limit + 1]))
     return text if len(text) <= limit else f"{text[:limit]}[…]"
 
 
-def _visible_character(character: str) -> str:
-    if character == "\t":
-        return "\N{RIGHTWARDS ARROW}   "
-    if character.isprintable() and character not in _LOOKS_EMPTY:
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode()
+def _visible_characters(line: str) -> Iterator[str]:
+    for character, is_shown in seen(line):
+        if is_shown and character != _ESCAPE:
+            yield character
+        elif character == "\t":
+            yield "\N{RIGHTWARDS ARROW}   "
+        else:
+            yield f"{_ESCAPE}U+{ord(character):04X}\N{MATHEMATICAL RIGHT ANGLE BRACKET}"

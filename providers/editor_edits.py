@@ -1,10 +1,12 @@
 """The tool by which a model edits documents that are open in the editor, each time with a person's consent.
 
-What a person is shown, and so consents to, is the change of one version of a document: if the document has another
-version when the call runs, nothing is changed. Edits made here do not count as other versions.
+What a person is shown, and so consents to, is the change of one text of one document: a seal of both goes with the
+question, and if the document holds another text when the call runs, or the change would look otherwise, nothing is
+changed. What has changed by edits made here alone counts as the same text.
 """
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +19,7 @@ from protocol.base import JsonObject
 
 from .api.editor import EditFailed, Editor, OpenDocument, TextChange, changed
 from .api.invocation import FunctionInvocationContext
-from .api.tool import FunctionTool, ToolError, tool
+from .api.tool import FunctionTool, Preview, ToolError, tool
 from .editor_edit_text import Replacement, changes_of, shown
 from .text_edits import EditError
 
@@ -26,7 +28,9 @@ MAX_EDITS: Final = 100
 MAX_NEW: Final = 1_000_000
 """Characters that one call may put into a document."""
 MAX_REMEMBERED: Final = 100
-"""Calls that people were asked about; and documents."""
+"""Documents whose own edits are remembered."""
+MAX_CHAIN: Final = 1_000
+"""Edits of one of them."""
 MAX_NAMED: Final = 10
 """Open documents that a model is told of when it names another one."""
 
@@ -37,16 +41,25 @@ class _Planned:
     changes: Sequence[TextChange]
 
 
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """A document as our own edits alone have led to it."""
+
+    now: str
+    """Fingerprint of what the last one led to."""
+    texts: frozenset[str]
+    """Fingerprints of what it was before each of them, and now."""
+    versions: frozenset[int]
+
+
 class DocumentEdits:
     """The tool `edit_document` of one session."""
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
         self._one_at_a_time = asyncio.Lock()
-        self._asked_of: OrderedDict[str, int] = OrderedDict()
-        """Call id → the version that a person was shown."""
-        self._ours: OrderedDict[str, frozenset[int]] = OrderedDict()
-        """URI → versions that differ by our own edits only; the newest is the one that the last edit led to."""
+        self._ours: OrderedDict[str, _Ours] = OrderedDict()
+        """By URI."""
         self.tool: Final[FunctionTool] = replace(self.edit_document, preview=self._preview)
 
     @tool(name=EDIT_DOCUMENT, title="Edit document", kind="edit", approval_mode="always_require")
@@ -63,33 +76,47 @@ class DocumentEdits:
         ] = None,
     ) -> str:
         """Edit a document that is open in the user's editor, by replacing text. The user is asked first."""
-        consented = self._asked_of.pop(context.call_id, None)
         async with self._one_at_a_time:
             planned = await self._plan(uri, edits, version)
-            if consented is not None and not self._is_as_at(planned.document, consented):
-                raise ToolError(f"Nothing was changed: {_stale(planned.document, consented)}")
+            if context.approved:
+                await self._check_seal(planned, context.seal)
             try:
                 now = await self._editor.edit(planned.document, planned.changes)
             except EditFailed as error:
                 raise ToolError(f"The edit has failed: {error}.") from None
             as_expected = now.text == changed(planned.document.text, planned.changes)
             if as_expected:
-                self._remember(planned.document, now.version)
+                self._remember(planned.document, now)
         said = f"Edited {planned.document.uri}: {len(planned.changes)} place(s). It has version {now.version} now."
         return said if as_expected else f"{said} More of it has changed than was edited here."
 
-    async def _preview(self, arguments: JsonObject, call_id: str) -> str:
+    async def _preview(self, arguments: JsonObject) -> Preview:
         """What a person is shown of a call."""
         planned = await self._plan(**self.tool.bind(arguments))
+        text = await self._shown(planned)
+        return Preview(text, f"{_fingerprint(planned.document)} {_change(text)}")
+
+    async def _shown(self, planned: _Planned) -> str:
         document = planned.document
         try:
-            text = await asyncio.to_thread(shown, document.uri, document.text, planned.changes)
+            return await asyncio.to_thread(shown, document.uri, document.text, planned.changes)
         except EditError as error:
             raise ToolError(f"Nothing was changed: {error}.") from None
-        self._asked_of[call_id] = document.version
-        if len(self._asked_of) > MAX_REMEMBERED:
-            self._asked_of.popitem(last=False)
-        return text
+
+    async def _check_seal(self, planned: _Planned, seal: str | None) -> None:
+        """Hold what a call would do now against what a person has seen of it.
+
+        Raises:
+            ToolError: it is something else, or nobody knows what they have seen.
+        """
+        seen_document, _, seen_change = (seal or "").partition(" ")
+        now = _fingerprint(planned.document)
+        ours = self._ours.get(planned.document.uri)
+        is_same = now == seen_document or (ours is not None and now == ours.now and seen_document in ours.texts)
+        if not is_same or _change(await self._shown(planned)) != seen_change:
+            raise ToolError(
+                "Nothing was changed: the document is not what it was when the user was asked. Send the edit again."
+            )
 
     async def _plan(self, uri: str, edits: Sequence[Replacement], version: int | None = None) -> _Planned:
         """What a call would change now.
@@ -120,15 +147,33 @@ class DocumentEdits:
 
     def _is_as_at(self, document: OpenDocument, version: int) -> bool:
         """Whether nobody but us has changed a document since it had a version."""
-        ours = self._ours.get(document.uri, frozenset())
-        return version == document.version or (version in ours and document.version == max(ours))
+        if version == document.version:
+            return True
+        ours = self._ours.get(document.uri)
+        return ours is not None and version in ours.versions and ours.now == _fingerprint(document)
 
-    def _remember(self, before: OpenDocument, version: int) -> None:
-        ours = self._ours.pop(before.uri, frozenset())
-        reached = ours if ours and max(ours) == before.version else frozenset({before.version})
-        self._ours[before.uri] = reached | {version}
+    def _remember(self, before: OpenDocument, after: OpenDocument) -> None:
+        was, now = _fingerprint(before), _fingerprint(after)
+        ours = self._ours.pop(before.uri, None)
+        if ours is None or ours.now != was or len(ours.texts) > MAX_CHAIN:
+            ours = _Ours(was, frozenset({was}), frozenset({before.version}))
+        self._ours[before.uri] = _Ours(now, ours.texts | {now}, ours.versions | {after.version})
         if len(self._ours) > MAX_REMEMBERED:
             self._ours.popitem(last=False)
+
+
+def _fingerprint(document: OpenDocument) -> str:
+    """Of which document it is, and of its text: versions begin anew when an editor opens it again."""
+    return _hash(f"{document.uri}\0{document.text}")
+
+
+def _change(shown_text: str) -> str:
+    """Of what goes, what comes, and where; what stands around may have been edited here meanwhile."""
+    return _hash("\n".join(line for line in shown_text.split("\n") if not line.startswith("  ")))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _stale(document: OpenDocument, version: int) -> str:

@@ -68,6 +68,8 @@ class FunctionInvocationContext:
         run: RunContext,
         changes: ToolChanges,
         progress: Callable[[str], None],
+        approved: bool = False,
+        seal: str | None = None,
     ) -> None:
         self.function = function
         self.arguments = arguments
@@ -81,6 +83,10 @@ class FunctionInvocationContext:
         """A scratch pad for this call."""
         self.result: Any = UNSET
         """What the tool returned; what middleware sets instead."""
+        self.approved = approved
+        """A person was asked about this very call, and has allowed it."""
+        self.seal = seal
+        """What the tool's preview has sealed when they were asked; `None` where there was no preview."""
         self._changes = changes
         self._progress = progress
 

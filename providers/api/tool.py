@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MethodType
-from typing import Any, Final, cast, overload
+from typing import Any, Final, NamedTuple, cast, overload
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
@@ -35,8 +35,17 @@ from .tool_schema import ArgumentsError as ArgumentsError
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-Preview = Callable[[JsonObject, str], Awaitable[str]]
-"""Says what a call would do, given the model's arguments and the call's id. It may raise as the tool itself may."""
+class Preview(NamedTuple):
+    """What people are shown of a call before they decide about it."""
+
+    text: str
+    seal: str = ""
+    """Stored with the question, and given to the call that was allowed (`FunctionInvocationContext.seal`): by it the
+    tool can tell whether it would still do what was shown."""
+
+
+LookAhead = Callable[[JsonObject], Awaitable[Preview]]
+"""Says what a call would do, given the model's arguments. It may raise as the tool itself may."""
 
 
 class ToolError(Exception):
@@ -78,7 +87,7 @@ class FunctionTool:
     """Whether it is a method without its instance: only `instance.method` can be called."""
     hosted: HostedTool | None = None
     """What the model's service does by itself under this name; such a tool is never called here."""
-    preview: Preview | None = field(default=None, repr=False)
+    preview: LookAhead | None = field(default=None, repr=False)
     """What people who are asked about a call are shown instead of its description. If it raises, the call fails with
     that, and nobody is asked."""
     is_remote: bool = False

@@ -11,10 +11,10 @@ from protocol.agents import ApprovalRule as ConfiguredRule
 from protocol.messages import FunctionCallBlock, Source
 from providers.api.approval import ApprovalDecision, ApprovalRule
 from providers.api.run_context import RunContext
-from providers.api.tool import FunctionTool
+from providers.api.tool import FunctionTool, Preview
 
 from .approval_rules import called_back, configured, strongest
-from .previews import preview_of
+from .previews import look_at
 from .sink import Draft, RequestNote
 from .standing_rules import StandingRule, decisions, named
 
@@ -36,6 +36,8 @@ class Decision:
     """Of the tool that was approved."""
     source: str | None = None
     """Who offered that tool."""
+    seal: str | None = None
+    """What its preview has sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class GatedCall:
     source: Source
     may_stand: bool
     """Whether a standing rule would count for such calls: it does not against a rule that says `ask`."""
-    preview: str | None = None
+    preview: Preview | None = None
     """What the tool says that the call would do."""
 
 
@@ -91,8 +93,8 @@ class Gate:
 
     denied: Mapping[str, str] = field(default_factory=dict[str, str])
     """Call id → what the model is told."""
-    decided: frozenset[str] = frozenset()
-    """Calls that a person has decided about: their arguments are what was shown."""
+    decided: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    """Calls that a person has decided about, with what their previews have sealed: they are what was shown."""
     is_parked: bool = False
     """The run ends with the questions open; nothing runs."""
     closing: Sequence[RequestNote] = ()
@@ -167,13 +169,13 @@ class ConsentGate:
             elif verdict == "ask" and parked is not None:
                 denied[call_id] = UNSURE_TEXT
             elif verdict == "ask":
-                text, fault = await preview_of(one.call, one.tool, self._limit_s)
+                preview, fault = await look_at(one.call, one.tool, self._limit_s)
                 if fault is not None:
                     unfit[call_id] = fault
                 else:
-                    gated.append(GatedCall(one.call, one.tool, one.source, may_stand, text))
+                    gated.append(GatedCall(one.call, one.tool, one.source, may_stand, preview))
         if parked is not None:
-            return Gate(denied, frozenset(parked.decisions), closing=parked.closing)
+            return Gate(denied, _seals(parked.decisions), closing=parked.closing)
         gate = await self._asked(gated, denied, [waiting(one.call) for one in gated]) if gated else Gate(denied)
         return replace(gate, unfit=unfit)
 
@@ -184,7 +186,7 @@ class ConsentGate:
         if decided is None:
             return Gate(is_parked=True)
         denied |= {call_id: decision.text for call_id, decision in decided.items() if not decision.approved}
-        return Gate(denied, frozenset(decided), closing=self._consent.settled())
+        return Gate(denied, _seals(decided), closing=self._consent.settled())
 
     def _is_free(self, due: Sequence[Due]) -> bool:
         """Whether nobody has anything to say: nearly always, and then it costs nothing."""
@@ -200,6 +202,10 @@ class ConsentGate:
         if found is None:
             found = "ask" if one.tool.approval_mode == "always_require" else "allow"
         return found, "ask" not in said
+
+
+def _seals(decisions: Mapping[str, Decision]) -> dict[str, str | None]:
+    return {call_id: decision.seal for call_id, decision in decisions.items()}
 
 
 def _text_of(known: Decision, one: Due) -> str | None:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from protocol.messages import FunctionCallBlock
-from providers.api.tool import ArgumentsError, FunctionTool, ToolError
+from providers.api.tool import ArgumentsError, FunctionTool, Preview, ToolError
 from sidecar.errors import new_error_id
 from sidecar.telemetry import log_failure
 
@@ -11,31 +11,31 @@ from .time_limit import LimitPassed, within
 from .tool_call import ARGUMENTS_TEXT, FAILED_TEXT
 
 
-class Preview(NamedTuple):
+class LookedAt(NamedTuple):
     """What is said of one call."""
 
-    text: str | None = None
+    preview: Preview | None = None
     """For people; `None`: nothing beyond the call itself."""
     fault: str | None = None
     """For the model: the call cannot be made, so there is nothing to ask."""
 
 
-async def preview_of(call: FunctionCallBlock, tool: FunctionTool, limit_s: float) -> Preview:
+async def look_at(call: FunctionCallBlock, tool: FunctionTool, limit_s: float) -> LookedAt:
     """Have a tool say what a call would do. One that fails, or takes too long, makes the call fail."""
     if tool.preview is None:
-        return Preview()
-    say, said = tool.preview, list[str]()
+        return LookedAt()
+    say, said = tool.preview, list[Preview]()
 
     async def look() -> None:
-        said.append(await say(call.arguments, call.call_id))
+        said.append(await say(call.arguments))
 
     try:
         await within(limit_s, look())
     except ToolError as error:
-        return Preview(fault=f"Error: {error}")
+        return LookedAt(fault=f"Error: {error}")
     except ArgumentsError:
-        return Preview(fault=ARGUMENTS_TEXT)
+        return LookedAt(fault=ARGUMENTS_TEXT)
     except (Exception, LimitPassed) as error:
         log_failure(f"preview of {tool.name!r}", error, new_error_id())
-        return Preview(fault=FAILED_TEXT)
-    return Preview(said[0])
+        return LookedAt(fault=FAILED_TEXT)
+    return LookedAt(said[0])

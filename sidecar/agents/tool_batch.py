@@ -155,6 +155,7 @@ class ToolBatches:
             elif (fault := gate.unfit.get(one.call.block.call_id)) is not None:
                 one.call.result = error_result(fault)
             one.approved = one.call.block.call_id in gate.decided
+            one.seal = gate.decided.get(one.call.block.call_id)
         if gate.decided and not gate.is_parked:
             self._progress.acted = True
         return gate

@@ -68,6 +68,8 @@ class ToolCall:
     source: Source
     approved: bool = False
     """A person has allowed it, with the arguments that it was shown with."""
+    seal: str | None = None
+    """What the tool's preview has sealed for that."""
     ran: bool = False
     """Its tool was started."""
     terminated: bool = False
@@ -122,6 +124,8 @@ class ToolCaller:
             run=self._run,
             changes=changes,
             progress=pipe.write,
+            approved=one.approved,
+            seal=one.seal,
         )
         try:
             await contained(self._within(one, context))

@@ -1,19 +1,16 @@
 """Makes text of others fit to decide by: nothing in it is invisible, moves the cursor, or is longer than one reads."""
 
 import json
-from typing import Any, Final
+from typing import Any
 
-_LOOKS_EMPTY: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters that show nothing."""
+from providers.visible_text import seen
 
 
 def visible(text: str) -> str:
-    """The text on one line; what is no printable character stands there as Python's escape of it."""
+    """The text on one line; what people would not see as it is stands there as Python's escape of it."""
     return "".join(
-        character
-        if character.isprintable() and character not in _LOOKS_EMPTY
-        else character.encode("unicode_escape", "surrogatepass").decode()
-        for character in text
+        character if is_shown else character.encode("unicode_escape", "surrogatepass").decode()
+        for character, is_shown in seen(text)
     )
 
 

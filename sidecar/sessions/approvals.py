@@ -47,6 +47,8 @@ class Question(WireModel):
     source: str
     is_previewed: bool = False
     """Its description says what this very call would do."""
+    seal: str | None = None
+    """By what the tool can tell whether it still would."""
     parked: Parked | None = None
     """`None`: it ends with its run: a delegated one cannot be gone on with."""
     decision: str | None = None
@@ -80,7 +82,7 @@ class Question(WireModel):
 
     def said(self) -> Decision:
         """Its decision, as a run acts on it."""
-        return Decision(self.decision == "approved", self.text or "", self.schema_hash, self.source)
+        return Decision(self.decision == "approved", self.text or "", self.schema_hash, self.source, self.seal)
 
 
 @dataclass(slots=True)

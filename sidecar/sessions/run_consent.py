@@ -183,7 +183,7 @@ class RunConsent:
             "toolCall": shown,
             "options": [option.wire() for option in options],
         }
-        if description := gated.preview or tool.description:
+        if description := gated.preview.text if gated.preview is not None else tool.description:
             payload["description"] = description
         limit = (self._config.timeout_ms or None) if is_live else None
         if limit is not None:
@@ -194,6 +194,7 @@ class RunConsent:
             schema_hash=tool.schema_hash,
             source=named(gated.source),
             is_previewed=gated.preview is not None,
+            seal=gated.preview.seal if gated.preview is not None else None,
             parked=parked,
         )
 

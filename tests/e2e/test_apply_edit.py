@@ -15,6 +15,7 @@ from tests.bench.wire import Json
 URI = "file:///w/a.py"
 EDITS: Json = {"type": "editor_context", "config": {"include": [], "edits": True}}
 REJECTED = "Error: Tool call invocation was rejected by user."
+STALE = "the document is not what it was when the user was asked"
 
 Start = Callable[..., Awaitable[FakeEditor]]
 
@@ -115,9 +116,77 @@ async def test_a_document_that_was_changed_while_its_user_was_asked_is_not_edite
 
     (said,) = await ask_for(model, session, edit("1", "2"))
 
-    assert "the document has version 2 by now, not 1" in said
+    assert STALE in said
     assert asked(editor) == []
     assert session.events("tool.completed")[-1]["data"]["status"] == "failed"
+
+
+async def test_a_document_that_was_opened_anew_under_the_same_version_is_not_edited(
+    start: Start, model: FakeModel
+) -> None:
+    editor = await start()
+    editor.opens(URI, "safe\nx = 1\n")
+
+    def reopen() -> None:
+        editor.closes(URI)
+        editor.opens(URI, "danger\nx = 1\n")
+
+    editor.before_press = reopen
+    session = await editor.host.create_session(contextProviders=[EDITS])
+
+    (said,) = await ask_for(model, session, edit("x = 1", "x = 2"))
+
+    assert STALE in said
+    assert asked(editor) == []
+
+
+async def test_the_second_edit_is_made_only_where_it_was_shown(start: Start, model: FakeModel) -> None:
+    editor = await start()
+    editor.opens(URI, "if admin:\n  grant()\nelse:\n  deny()\n")
+    session = await editor.host.create_session(contextProviders=[EDITS])
+    swap = [{"old_string": "grant", "new_string": "check"}, {"old_string": "deny", "new_string": "grant"}]
+
+    first, second = await ask_for(model, session, edit("", "", edits=swap), edit("grant()", "grant_root()"))
+
+    assert "Edited" in first
+    assert STALE in second
+    assert editor.texts[URI] == "if admin:\n  check()\nelse:\n  grant()\n"
+
+
+async def test_the_document_that_was_shown_is_the_one_that_is_edited(start: Start, model: FakeModel) -> None:
+    editor = await start()
+    editor.opens("file:///w/a%20b.py", "x = 1\n")
+    editor.before_press = lambda: editor.opens("file:///w/a b.py", "x = 1\n")
+    session = await editor.host.create_session(contextProviders=[EDITS])
+
+    (said,) = await ask_for(model, session, edit("1", "2", uri="file:///w/a b.py"))
+
+    assert STALE in said
+    assert asked(editor) == []
+
+
+@pytest.mark.parametrize(("text", "made"), [("a = 1\n", True), ("b\na = 1\n", False)])
+async def test_consent_that_is_given_after_a_kill_is_for_the_text_that_was_shown(
+    start: Start, model: FakeModel, store: str, text: str, made: bool
+) -> None:
+    editor = await start(without("window", "showMessage"), store=store)
+    editor.opens(URI, "a = 1\n", version=3)
+    session = await editor.host.create_session(sessionId="s", contextProviders=[EDITS])
+    wants(model, edit("1", "2"))
+    (pending,) = (await session.run("go"))["pendingRequests"]
+    editor.host.kill()
+    await editor.host.wait()
+    editor = await start(without("window", "showMessage"), store=store)
+    editor.opens(URI, text, version=9)
+    session = await editor.host.resume_session("s")
+    model.says(T("done"), F())
+
+    answer = {"outcome": "selected", "optionId": "allowOnce"}
+    await editor.host.request("resolveRequest", {"sessionId": "s", "requestId": pending["requestId"], "result": answer})
+
+    await editor.host.until(lambda: session.events("run.completed"))
+    assert editor.texts[URI] == ("a = 2\n" if made else text)
+    assert len(asked(editor)) == made
 
 
 async def test_a_document_that_was_closed_while_its_user_was_asked_is_not_edited(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from protocol.messages import FunctionCallBlock
-from providers.api.tool import ArgumentsError, FunctionTool, ToolError, tool_from_schema
-from sidecar.agents.previews import preview_of
+from providers.api.tool import ArgumentsError, FunctionTool, Preview, ToolError, tool_from_schema
+from sidecar.agents.previews import look_at
 from tests.bench.agent_run import AgentRun, plan_of
 from tests.bench.fake_client import FakeClient, says
 from tests.bench.tool_calls import asks, call, told
@@ -19,15 +19,15 @@ def change(preview: Any) -> FunctionTool:
     return tool_from_schema(None, name="change", description="Change it.", preview=preview)
 
 
-async def test_a_tool_is_asked_with_the_arguments_and_the_id() -> None:
-    async def preview(arguments: dict[str, Any], call_id: str) -> str:
-        return f"{call_id} would change {arguments}"
+async def test_a_tool_is_asked_with_the_arguments() -> None:
+    async def preview(arguments: dict[str, Any]) -> Preview:
+        return Preview(f"It would change {arguments}", "seal")
 
-    assert await preview_of(CALL, change(preview), 10) == ("c0 would change {'a': 1}", None)
+    assert await look_at(CALL, change(preview), 10) == (("It would change {'a': 1}", "seal"), None)
 
 
 async def test_a_tool_without_one_says_nothing() -> None:
-    assert await preview_of(CALL, change(None), 10) == (None, None)
+    assert await look_at(CALL, change(None), 10) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -40,24 +40,24 @@ async def test_a_tool_without_one_says_nothing() -> None:
     ],
 )
 async def test_a_call_that_cannot_be_shown_fails(error: BaseException, told: str) -> None:
-    async def preview(arguments: dict[str, Any], call_id: str) -> str:
+    async def preview(arguments: dict[str, Any]) -> Preview:
         raise error
 
-    assert await preview_of(CALL, change(preview), 10) == (None, told)
+    assert await look_at(CALL, change(preview), 10) == (None, told)
 
 
 async def test_a_call_that_takes_too_long_to_be_shown_fails() -> None:
-    async def preview(arguments: dict[str, Any], call_id: str) -> str:
+    async def preview(arguments: dict[str, Any]) -> Preview:
         await asyncio.sleep(3600)
-        return "never"
+        return Preview("never")
 
-    assert await preview_of(CALL, change(preview), 0.01) == (None, "Error: Function failed.")
+    assert await look_at(CALL, change(preview), 0.01) == (None, "Error: Function failed.")
 
 
 async def test_a_gated_call_that_cannot_be_shown_never_runs() -> None:
     ran: list[str] = []
 
-    async def preview(arguments: dict[str, Any], call_id: str) -> str:
+    async def preview(arguments: dict[str, Any]) -> Preview:
         raise RuntimeError("out of order")
 
     async def delete(arguments: dict[str, Any], context: object) -> str:

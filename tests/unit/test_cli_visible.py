@@ -44,3 +44,9 @@ def test_quoted_lines_cannot_pass_for_ours() -> None:
         "  │ [… 2 lines …]",
     ]
     assert quoted("", 4, 100) == []
+
+
+def test_what_hides_in_marks_and_selectors_is_seen() -> None:
+    assert visible("a\ufe01b\U000e0101c\u034f") == "a\\ufe01b\\U000e0101c\\u034f"
+    assert visible("e\u0301 ก็ नी") == "e\u0301 ก็ नी"
+    assert visible("e" + "\u0301" * 5).count("\\u0301") == 3

@@ -1,13 +1,15 @@
 """Edits of an open document: where they land, what they make of it, and what a person is shown of that."""
 
 import re
+import time
+import unicodedata
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from providers.api.editor import TextChange, changed
-from providers.editor_edit_text import MAX_SHOWN, MAX_SHOWN_LINES, Replacement, changes_of, shown
+from providers.editor_edit_text import MAX_OLD, MAX_SHOWN, MAX_SHOWN_LINES, Replacement, changes_of, shown
 from providers.text_edits import EditError
 from sidecar.lsp.position import position_at, replace
 
@@ -71,6 +73,37 @@ def test_an_edit_never_cuts_a_line_end_in_two_and_is_refused_where_it_is_not_cle
         assert text[change.start : change.end] == "".join(units[at : at + len(old)])
 
 
+@given(text=st.text("a\r\n", max_size=12), old=st.text("a\r\n", min_size=1, max_size=3))
+def test_replacing_all_takes_whole_line_ends_of_any_kind(text: str, old: str) -> None:
+    units = re.findall(r"\r\n|[^\r]|\r", text)
+    plain = "".join("\n" if unit in ("\r\n", "\r") else unit for unit in units)
+    sought = old.replace("\r\n", "\n").replace("\r", "\n")
+    assume(sought in plain)
+    expected, at = "", 0
+    while at < len(plain):
+        found = plain.startswith(sought, at)
+        expected += "c" if found else units[at]
+        at += len(sought) if found else 1
+    assert changed(text, changes_of(text, [edit(old, "c", replace_all=True)])) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "edits"),
+    [
+        ("\r\n" * 400_000, [edit("\n" * 5_000 + "z", "")]),
+        ("a" * 400_000, [edit("a" * 5_000 + "z" + "a" * 5_000, "")]),
+        ("a\r\n" * 50_000, [edit("a", "b", replace_all=True), edit("z", "")]),
+        ("a" * 50_000, [edit("a", "\n" * 500_000, replace_all=True), edit("z", "")]),
+        ("a" * 50_000, [edit("a", "", replace_all=True)] * 90),
+    ],
+)
+def test_no_text_and_no_edits_take_long(text: str, edits: list[Replacement]) -> None:
+    began = time.process_time()
+    with pytest.raises(EditError):
+        changes_of(text, edits)
+    assert time.process_time() - began < 5
+
+
 @pytest.mark.parametrize(
     ("edits", "problem"),
     [
@@ -86,6 +119,15 @@ def test_an_edit_never_cuts_a_line_end_in_two_and_is_refused_where_it_is_not_cle
 def test_edits_that_do_not_fit_are_refused_and_say_why(edits: list[Replacement], problem: str) -> None:
     with pytest.raises(EditError, match=problem):
         changes_of("aaa b c d", edits)
+
+
+def test_what_one_call_looks_for_has_a_limit() -> None:
+    text = "a" * (MAX_OLD - 1) + "b"
+    assert changes_of(text, [edit(text[:-1], ""), edit("b", "c")]) == [
+        TextChange(0, MAX_OLD - 1, ""), TextChange(MAX_OLD - 1, MAX_OLD, "c"),
+    ]  # fmt: skip
+    with pytest.raises(EditError, match=f"more than {MAX_OLD} characters"):
+        changes_of(text, [edit(text, ""), edit("b", "c")])
 
 
 def test_edits_that_stand_side_by_side_are_both_made_in_the_text_as_it_was() -> None:
@@ -119,6 +161,8 @@ def test_an_editor_that_makes_the_changes_by_their_positions_gets_the_same_text(
 @given(case=changed_texts())
 @example(case=("a\nb", [TextChange(1, 2, "")]))
 @example(case=("a\nb\nc\n", [TextChange(0, 1, ""), TextChange(4, 5, "d\n")]))
+@example(case=("a\rb", [TextChange(2, 3, "\nc")]))
+@example(case=("a\rb\nc", [TextChange(0, 1, ""), TextChange(2, 3, "")]))
 def test_what_is_shown_makes_the_new_lines_of_the_old_ones(case: tuple[str, list[TextChange]]) -> None:
     text, made = case
     lines = _lines(text)
@@ -143,17 +187,60 @@ def test_a_few_lines_around_are_shown_and_none_of_another_change() -> None:
     )
 
 
-@given(old=st.text(max_size=50), new=st.text(max_size=50))
-def test_whatever_is_edited_is_shown_without_anything_invisible(old: str, new: str) -> None:
-    text = shown("file:///\u202e", old, [TextChange(0, len(old), new)])
-    assert all(line.isprintable() for line in text.split("\n"))
+ODD = st.sampled_from("\\ ⟨⟩U+0a\u034f\u0301\u0e31\u180b\u180f\u200d\u202e\u20dd\ufe0f\U000e0100😋กé")
+
+
+@given(text=st.text(st.characters(exclude_characters="\r\n\t") | ODD, min_size=1, max_size=50))
+def test_whatever_is_edited_is_shown_without_anything_invisible_and_is_told_from_any_other(text: str) -> None:
+    seen = new_line(text)
+    assert seen.isprintable()
+    assert re.sub("⟨U[+]([0-9A-F]+)⟩", lambda escape: chr(int(escape[1], 16)), seen) == text
+
+
+@pytest.mark.parametrize(
+    "character", [*"\u034f\u115f\u17b4\u180b\u180e\u180f\u200d\u202e\ufe00\ufe0f\U000e0100\U000e01ef"]
+)
+def test_what_has_no_ink_is_always_escaped(character: str) -> None:
+    assert new_line(f"a{character}b") == f"a⟨U+{ord(character):04X}⟩b"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        unicodedata.normalize("NFD", "Tiếng Việt, é, Å"), "ที่นี่น้ำ", "مُحَمَّد", "हिन्दी में क्षि", "שָׁלוֹם", "が",
+        unicodedata.normalize("NFD", "が한"), "1\u20e3", "\\u202e", "日本語 → 😋",
+    ],
+)  # fmt: skip
+def test_what_people_write_is_shown_as_it_is(word: str) -> None:
+    assert new_line(word) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("e" + "\u0301" * 4, "e\u0301\u0301⟨U+0301⟩⟨U+0301⟩"),
+        ("\u0301e", "⟨U+0301⟩e"),
+        (" \u0301", " ⟨U+0301⟩"),
+        ("\t\u0301", "→   ⟨U+0301⟩"),
+        (".\u20dd", ".⟨U+20DD⟩"),
+        ("a\u0e31", "a⟨U+0E31⟩"),
+        ("a\u200b\u0301", "a⟨U+200B⟩⟨U+0301⟩"),
+        ("e\ufe0f\u0301", "e⟨U+FE0F⟩⟨U+0301⟩"),
+        ("का\u0902\u0902\u0902", "का\u0902\u0902⟨U+0902⟩"),
+        ("❤\ufe0f👩\u200d🚀", "❤⟨U+FE0F⟩👩⟨U+200D⟩🚀"),
+        ("⟨U+202E⟩", "⟨U+27E8⟩U+202E⟩"),
+        ("\ud800", "⟨U+D800⟩"),
+    ],
+)
+def test_marks_that_stand_nowhere_or_in_heaps_are_escaped_and_no_text_looks_like_that(text: str, seen: str) -> None:
+    assert new_line(text) == seen
 
 
 def test_a_line_that_changes_is_shown_whole_and_one_that_stays_in_part() -> None:
     text = f"{'s' * 1_000}\n{'o' * 1_000}\n"
     made = changes_of(text, [edit("o" * 1_000, "n" * 1_000 + "\t\u200b")])
     assert shown(URI, text, made).split("\n")[2:] == [
-        f"  {'s' * 160}[…]", f"- {'o' * 1_000}", f"+ {'n' * 1_000}→   \\u200b",
+        f"  {'s' * 160}[…]", f"- {'o' * 1_000}", f"+ {'n' * 1_000}→   ⟨U+200B⟩",
     ]  # fmt: skip
 
 
@@ -180,6 +267,11 @@ def test_many_places_are_refused_as_one_long_one_is() -> None:
     text = "a\n\n\n\n\n\n" * 1_000
     with pytest.raises(EditError, match="several smaller calls"):
         shown(URI, text, changes_of(text, [edit("a", "b", replace_all=True)]))
+
+
+def new_line(text: str) -> str:
+    """How a line that is put into an empty document is shown."""
+    return shown("file:///a", "", [TextChange(0, 0, text)]).removeprefix("file:///a\n@@ line 1 @@\n+ ")
 
 
 def _lines(text: str) -> list[str]:
