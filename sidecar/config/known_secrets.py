@@ -9,11 +9,12 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Final, cast
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from protocol.base import Json, JsonObject
-from providers.secret_patterns import REDACTED, redacted
+from providers.secret_patterns import REDACTED, without_blocks, without_words
 
 from .model import Config
 
@@ -26,21 +27,33 @@ SHORTEST_GUESSED: Final = 8
 """The same for values that are taken for secrets because of their names alone."""
 
 _NAME: Final = re.compile(
-    r"(?:api_?key|access_?key|private_?key|token|(?<!api_key_)(?<!apikey)secret|passw(?:or)?d|passphrase|authorization)$",
-    re.IGNORECASE,
+    r"""
+    (?: (?:api|access|account|private|secret|signing|encryption)[_\s-]?key | token | passw(?:or)?d | passphrase
+      | (?<!api[_\s-]key[_\s-])(?<!apikey)secret | authorization | credentials? | cookie
+      | (?:(?<![^\W_]) | (?-i:(?<=[a-z0-9])(?=[A-Z]))) (?:pass | pwd | pat | jwt)
+    )$
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 """`api_key_secret` is the name of a secret, no secret."""
 _VARIABLE: Final = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 
-_PIECE: Final = 4096
-_NEAR: Final = 256
-_BLOCK: Final = "PRIVATE KEY-----"
+_PIECE: Final = 8192
+"""Characters that are matched at once, if the text can be cut there: matching holds Python's lock."""
+_LONGEST_UNCUT: Final = 64 * 1024
+"""Characters of a run without a place to cut it; a longer one is cut anywhere."""
+_NEAR: Final = 512
+_CUTS: Final = ((re.compile(r"\s"), 1024), (re.compile(r"[^A-Za-z0-9_.-]"), _LONGEST_UNCUT))
+"""Where to cut, and for how far to look for it: before a blank, else before what is in no key."""
+_MOST_CUTS: Final = 16
+
+_USER_INFO: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _SHORT_TEXT: Final = 64
 """Ids, names and types are that short, and come again."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a member of a configuration that is called so holds a secret."""
+    """Whether a member that is called so holds a secret."""
     return _NAME.search(name) is not None
 
 
@@ -60,14 +73,22 @@ def secrets_of(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def secrets_in_url(url: str) -> Iterator[str]:
-    """User and password of a URL, and the values of its query."""
+    """User and password of a URL, and the values of its query: as they stand there, and decoded."""
     try:
         parts = urlsplit(url)
-        yield parts.password or ""
-        yield parts.username if parts.username and len(parts.username) >= SHORTEST_GUESSED else ""
-        yield from (value for _, value in parse_qsl(parts.query) if len(value) >= SHORTEST_GUESSED)
     except ValueError:  # no URL
         return
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    values = [value for pair in parts.query.split("&") for value in pair.partition("=")[2:]]
+    found = [(password, 1), (user, SHORTEST_GUESSED), *((value, SHORTEST_GUESSED) for value in values)]
+    for value, shortest in found:
+        if len(value) >= shortest:
+            yield from {value: None, unquote(value): None, unquote_plus(value): None}
+
+
+def without_user_info(url: str) -> str:
+    """The URL without user and password, however short they are."""
+    return _USER_INFO.sub(REMOVED, url)
 
 
 class Secrets:
@@ -84,14 +105,14 @@ class Secrets:
     def add(self, values: Iterable[str]) -> None:
         """Know these too. Of a header, what follows its scheme counts by itself."""
         new = {value.strip() for value in values}
-        new |= {value.split()[-1] for value in new if len(value.split()) > 1 and len(value.split()[-1]) >= 8}
+        new |= {words[-1] for words in map(str.split, new) if len(words) == 2 and len(words[-1]) >= SHORTEST_GUESSED}
         with self._lock:
             if not (new := {value for value in new if len(value) >= SHORTEST} - self._values):
                 return
             self._values |= new
             forms = {form for value in self._values for form in (value, json.dumps(value)[1:-1], quote(value, safe=""))}
             self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
-            self._with_blanks = tuple(value for value in self._values if not value.isascii() or " " in value)
+            self._with_blanks = tuple(value for value in self._values if not _is_word(value))
             self._clean_short.cache_clear()
 
     def clean(self, text: str) -> str:
@@ -110,44 +131,54 @@ class Secrets:
 
     def is_begun(self, text: str) -> bool:
         """Whether the text ends inside something that may become a secret: in a word, or in a known value."""
-        if text and "!" <= text[-1] <= "~":
-            return True
-        return any(text.endswith(value[:size]) for value in self._with_blanks for size in range(1, len(value)))
+        return _is_word(text[-1:]) or any(_begins_at_end(text, value) for value in self._with_blanks)
+
+    def is_known_begun(self, text: str) -> bool:
+        """Whether the text ends inside a known value."""
+        return any(_begins_at_end(text, value) for value in self._values)
 
     def clean_new(self, text: str) -> str:
         """The same, for a text that comes once only: nothing of it is kept."""
-        if len(text) <= _PIECE:
-            text = _without_forms(text)
-        else:
-            text = "".join(_without_forms(piece) for piece in _pieces(text))
+        text = _marked(text, without_blocks(text))
+        text = "".join(_marked(piece, without_words(piece)) for piece in _pieces(text))
         known = self._known
         return text if known is None else REMOVED.join(known.sub(REMOVED, part) for part in text.split(REMOVED))
 
 
-def _without_forms(text: str) -> str:
-    clean = redacted(text)
-    return text if clean == text else clean.replace(REDACTED, REMOVED)
+def _marked(text: str, redacted: str) -> str:
+    return text if redacted == text else redacted.replace(REDACTED, REMOVED)
+
+
+def _is_word(text: str) -> bool:
+    """Whether there is neither a blank in it nor a character that may stand between words."""
+    return text.isascii() and text.isprintable() and text != "" and " " not in text
+
+
+def _begins_at_end(text: str, value: str) -> bool:
+    """Whether the text ends with a beginning of the value; all of it does not count."""
+    at = text.find(value[0], max(0, len(text) - len(value) + 1))
+    while at >= 0:
+        if value.startswith(text[at:]):
+            return True
+        at = text.find(value[0], at + 1)
+    return False
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a long text between words that are no secret's: matching holds Python's lock, so it goes in small steps."""
-    if _BLOCK in text:
-        yield text
-        return
-    while len(text) > _PIECE:
-        cut = _quiet_cut(text)
-        yield text[:cut]
-        text = text[cut:]
-    yield text
+    """Cut a long text where that changes nothing of what is found in it."""
+    start = 0
+    while len(text) - start > _PIECE:
+        end = _cut_behind(text, start + _PIECE)
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
-def _quiet_cut(text: str) -> int:
-    end = _PIECE
-    while end > _PIECE // 2:
-        blank = max(text.rfind(blank, end // 2, end) for blank in " \n,")
-        cut = blank if blank > 0 else end
-        around = text[cut - _NEAR : cut + _NEAR]
-        if redacted(around) == around:
-            return cut
-        end = cut - 2 * _NEAR
-    return _PIECE
+def _cut_behind(text: str, place: int) -> int:
+    for between, far in _CUTS:
+        for found in islice(between.finditer(text, place, place + far), _MOST_CUTS):
+            cut = found.start()
+            before, after = text[cut - _NEAR : cut], text[cut : cut + _NEAR]
+            if without_words(before) + without_words(after) == without_words(before + after):
+                return cut
+    return min(len(text), place + _LONGEST_UNCUT)

@@ -8,8 +8,10 @@ from urllib.parse import quote
 import pytest
 from pydantic import SecretStr
 
+from providers.secret_patterns import without_words
+from sidecar.config import known_secrets
 from sidecar.config.endpoints import EndpointConfig
-from sidecar.config.known_secrets import REMOVED, Secrets, is_secret_name, secrets_in_url, secrets_of
+from sidecar.config.known_secrets import REMOVED, Secrets, is_secret_name, secrets_in_url, secrets_of, without_user_info
 from sidecar.config.model import Config, McpServerConfig
 
 
@@ -59,6 +61,49 @@ def test_a_long_text_is_looked_at_as_a_whole(distance: int) -> None:
     assert Secrets().clean("word " * 2000) == "word " * 2000
 
 
+@pytest.mark.parametrize("distance", [0, 3000, 4090, 7000, 7900, 8190, 20_000])
+def test_a_token_in_a_text_without_blanks_is_found_wherever_it_stands(distance: int) -> None:
+    token = f"eyJ{'a' * 40}.{'b' * 900}.{'c' * 300}"
+    assert Secrets().clean(f"https://h/{'A' * distance}/{token}/") == f"https://h/{'A' * distance}/{REMOVED}/"
+
+
+def test_a_text_full_of_secrets_loses_all_of_them() -> None:
+    key = "sk-abcdefghijklmnopqrst"
+    shown = Secrets().clean(f"token: hunter-two,{key} " * 2000)
+    assert "hunter" not in shown
+    assert key not in shown
+    assert shown.count(REMOVED) == 4000
+
+
+def test_a_private_key_in_a_long_text_is_found_as_a_whole() -> None:
+    block = f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADAN' * 1000}\n-----END PRIVATE KEY-----"
+    words = "word " * 2000
+    assert Secrets().clean(f"{words}{block} {words}") == f"{words}{REMOVED} {words}"
+
+
+@pytest.mark.parametrize("piece", ["word token: abcdefgh and ", "abcdefghij", "a/b", "password: \n"])
+def test_of_a_long_text_no_part_is_matched_again_and_again(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    matched: list[int] = []
+
+    def counted(text: str) -> str:
+        matched.append(len(text))
+        return without_words(text)
+
+    monkeypatch.setattr(known_secrets, "without_words", counted)
+    text = piece * (400_000 // len(piece))
+    Secrets().clean(text)
+    assert len(text) <= sum(matched) < 2 * len(text)
+    assert max(matched) < 100_000
+
+
+def test_a_known_value_is_begun_where_a_line_of_it_ends() -> None:
+    secrets = Secrets(["first line\nsecond line"])
+    assert secrets.is_begun("it is first line\n")
+    assert not secrets.is_begun("it is second line\n")
+    assert secrets.is_known_begun("it is firs")
+    assert not secrets.is_known_begun("it is firx")
+
+
 def test_no_text_keeps_other_threads_waiting() -> None:
     """Matching holds the interpreter's lock, for seconds on a text like this one; so it is matched in pieces."""
     text = "a-" * 30_000
@@ -93,15 +138,31 @@ def test_the_secrets_of_a_configuration_are_its_keys_headers_and_what_urls_carry
     }
 
 
+def test_a_password_in_a_url_is_known_as_it_stands_there_and_decoded() -> None:
+    secrets = Secrets(secrets_in_url("https://u:p%40ss-word@host/?key=a%2fb+cdefg"))
+    for text in ("p%40ss-word", "p@ss-word", "a%2fb+cdefg", "a/b cdefg"):
+        assert secrets.clean(f"it is {text}.") == f"it is {REMOVED}."
+
+
+def test_a_url_without_its_user_is_the_same_url() -> None:
+    assert without_user_info("redis://:pw@host:1/0?a=b@c") == f"redis://{REMOVED}@host:1/0?a=b@c"
+    assert without_user_info("https://host/@user") == "https://host/@user"
+
+
 def test_what_is_no_url_has_no_secrets() -> None:
     assert list(secrets_in_url("http://[half")) == []
 
 
-@pytest.mark.parametrize("name", ["api_key", "apiKey", "accessToken", "client_secret", "password", "Authorization"])
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "apiKey", "API-Key", "accessToken", "client_secret", "password", "Authorization", "dbPwd", "pass"],
+)
 def test_members_that_are_called_secrets_are_secrets(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["api_key_env", "api_key_secret", "apiKeySecret", "max_output_tokens", "name", "keys"])
+@pytest.mark.parametrize(
+    "name", ["api_key_env", "api_key_secret", "apiKeySecret", "max_output_tokens", "name", "keys", "compass"]
+)
 def test_members_that_only_sound_like_it_are_none(name: str) -> None:
     assert not is_secret_name(name)

@@ -14,6 +14,7 @@ Json = dict[str, Any]
 
 KNOWN = "hunter-two"
 PHRASE = "correct horse battery staple"
+LINES = "first-line\nsecond-line"
 BY_FORM = ["sk-abcdefghijklmnopqrst", "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "AKIAABCDEFGHIJKLMNOP"]
 BLOCK = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n-----END PRIVATE KEY-----"
 
@@ -54,17 +55,18 @@ def cut(draw: st.DrawFn, text: str) -> list[str]:
 words = st.lists(st.sampled_from(["the", "key", "is", "it", "说明", "a-b", "x,y.", "\n", "Zürich", "'q'"]), max_size=6)
 
 
-@given(before=words, after=words, secret=st.sampled_from([KNOWN, PHRASE, *BY_FORM]), data=st.data())
+@given(before=words, after=words, secret=st.sampled_from([KNOWN, PHRASE, LINES, *BY_FORM]), data=st.data())
 def test_no_cut_of_a_text_gives_its_secret_away(
     before: list[str], after: list[str], secret: str, data: st.DataObject
 ) -> None:
     text = " ".join([*before, secret, *after])
     came = [delta(piece) for piece in data.draw(cut(text))]
 
-    lines = recorded([*came, event("message.completed", {"messageId": "m"})], Secrets([KNOWN, PHRASE]))
+    lines = recorded([*came, event("message.completed", {"messageId": "m"})], Secrets([KNOWN, PHRASE, LINES]))
 
     shown = text_of(lines)
     assert secret not in shown
+    assert "first-line" not in shown
     assert REMOVED in shown
     assert all(word in shown for word in (*before, *after) if word.isascii())
     assert len(lines) == len(came) + 1
@@ -85,6 +87,24 @@ def test_a_key_in_a_block_is_taken_out_wherever_it_is_cut(data: st.DataObject) -
 def test_a_word_that_only_the_words_before_it_give_away_is_taken_out() -> None:
     came = [delta(piece) for piece in ("The", " password", " is", " swordfish7", " today")]
     assert text_of(recorded(came, Secrets())) == f"The password is {REMOVED} today"
+
+
+@pytest.mark.parametrize("blanks", ["", " ", "\n" * 70, " \n" * 1000])
+def test_a_name_gives_its_value_away_across_blanks(blanks: str) -> None:
+    came = [delta(piece) for piece in ('{"password":', blanks, '"swordfish7"', "}")]
+    assert text_of(recorded(came, Secrets())) == f'{{"password":{blanks}"{REMOVED}"}}'
+
+
+def test_a_value_in_quotes_is_taken_out_with_its_blanks() -> None:
+    shown = text_of(recorded([delta('PASSWORD="sword'), delta("fish "), delta('seven" '), delta("x")], Secrets()))
+    assert "sword" not in shown
+    assert "seven" not in shown
+
+
+def test_a_known_secret_of_any_length_is_waited_for() -> None:
+    secret = "".join(f"{number:x}x7Kd9LmPq" for number in range(5000))
+    came = [delta(secret[start : start + 1000]) for start in range(0, len(secret), 1000)]
+    assert text_of(recorded([delta("it is "), *came, delta(" now")], Secrets([secret]))) == f"it is {REMOVED} now"
 
 
 @given(text=st.text(max_size=60), data=st.data())

@@ -3,6 +3,7 @@
 import errno
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -13,9 +14,12 @@ from typing import Any
 import pytest
 
 from protocol.base import Json
+from sidecar.config.endpoints import EndpointConfig
 from sidecar.config.known_secrets import Secrets
+from sidecar.models.openai_key import KeySource
 from sidecar.server.recording import file as recording_file
-from sidecar.server.recording.file import NotRecorded, Recording
+from sidecar.server.recording.file import Recording
+from sidecar.server.recording.opening import NotRecorded
 from sidecar.transport.framing import Fault
 
 
@@ -94,15 +98,23 @@ def test_one_message_over_the_bound_is_recorded_all_the_same(path: Path, monkeyp
     assert lines_of(path)[1] == {"←": {"id": 1, "result": "x" * 1000}}
 
 
-def test_the_end_of_a_process_waits_for_no_recording(
-    path: Path, held: HeldSecrets, monkeypatch: pytest.MonkeyPatch
+def test_the_end_of_a_process_waits_for_no_recording_and_says_what_is_missing(
+    path: Path, held: HeldSecrets, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(recording_file, "CLOSE_S", 0.01)
     recording = Recording(path, held)
     recording.sent(answer(1))
     began = time.monotonic()
-    recording.close(0)
+    recording.close(7)
     assert time.monotonic() - began < 2
+    held.go.set()
+    for thread in threading.enumerate():
+        if thread.name == "sidecar-recorder":
+            thread.join(10)
+    _, missing, end = lines_of(path)
+    assert "missing" in missing["#"]
+    assert end == {"exit": 7}
+    assert "the end of the recording" in caplog.text
 
 
 def test_after_a_failure_nothing_is_kept(
@@ -164,6 +176,49 @@ def test_a_file_of_wider_permissions_is_narrowed(path: Path) -> None:
     path.chmod(0o644)
     Recording(path, Secrets()).close(0)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_refused_keeps_its_mode(path: Path) -> None:
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    with pytest.raises(NotRecorded, match="something else"):
+        Recording(path, Secrets())
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_recording_that_stopped_early_is_not_said_to_have_been_killed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, most = os.write, 3000
+
+    def full(descriptor: int, data: bytes) -> int:
+        room = most - os.fstat(descriptor).st_size
+        if room <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[:room])
+
+    monkeypatch.setattr(recording_file.os, "write", full)
+    recording = Recording(path, Secrets())
+    for number in range(100):
+        recording.sent(answer(number, "x" * 100))
+    recording.close(0)
+    assert path.stat().st_size <= most
+    monkeypatch.undo()
+    Recording(path, Secrets()).close(0)
+
+    kinds = [next(iter(line)) for line in lines_of(path)]
+    assert "kill" not in kinds
+    assert {"#": "stopped: No space left on device"} in lines_of(path)
+    assert kinds[-2:] == ["#", "exit"]
+
+
+async def test_a_key_that_a_command_prints_is_known_before_it_is_used(path: Path) -> None:
+    recording = Recording(path, Secrets())
+    endpoint = EndpointConfig(api_key_command=(sys.executable, "-c", "print('canary-value-1')"))
+    key = await KeySource("e", endpoint, is_required=True, environ={}, secrets={}).key()
+    recording.sent(answer(1, f"it is {key}"))
+    recording.close(0)
+    assert lines_of(path)[1] == {"←": {"id": 1, "result": "it is <secret>"}}
 
 
 def test_a_long_line_that_was_cut_is_removed(path: Path) -> None:

@@ -116,8 +116,66 @@ def test_the_names_in_settings_stay() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"password": CANARY},
+        {"deep": [{"authToken": CANARY}]},
+        {"API-Key": CANARY},
+        {"secret": [CANARY]},
+        {"list": [{"name": "X_TOKEN", "value": CANARY}]},
+        {"properties": {"token": {"type": "string", "default": CANARY}}},
+    ],
+)
+def test_a_value_that_is_called_a_secret_is_one_wherever_it_stands(content: Json) -> None:
+    answer = {"jsonrpc": "2.0", "id": "h1", "result": {"action": "accept", "content": content}}
+    state = request("updateSession", {"statePatch": {"session": content}, "_meta": content, "metadata": content})
+    for lines in (said(answer), said(state), answered({"jsonrpc": "2.0", "id": 1, "result": {"state": content}})):
+        assert CANARY not in json.dumps(lines[0].value)
+        assert REMOVED in json.dumps(lines[0].value)
+
+
+def test_what_is_called_a_secret_is_known_from_then_on() -> None:
+    secrets = Secrets()
+    said(request("run", {"properties": {"authToken": CANARY}}), secrets)
+    assert secrets.clean(CANARY) == REMOVED
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("$/progress", {"token": "task-number-1", "value": {"text": "a"}}),
+        ("window/workDoneProgress/create", {"token": "task-number-1"}),
+        ("run", {"workDoneToken": "task-number-1", "partialResultToken": "task-number-2"}),
+        ("run", {"options": {"maxTokens": 5, "tokenizer": "o200k"}, "properties": {"password": "", "token": None}}),
+    ],
+)
+def test_a_name_that_only_sounds_like_a_secret_keeps_its_value(method: str, params: Json) -> None:
+    assert said(request(method, params)) == [Line("→", {"id": 1, "method": method, "params": params})]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"args": ["--token", CANARY, "-v"]}, {"args": ["--token", REMOVED, "-v"]}),
+        ({"args": [f"--api-key={CANARY}", "x"]}, {"args": [f"--api-key={REMOVED}", "x"]}),
+        ({"args": ["--token", "--verbose"]}, {"args": ["--token", "--verbose"]}),
+        ({"url": "redis://:pw@host/0"}, {"url": f"redis://{REMOVED}@host/0"}),
+        ({"url": f"https://h/x?sig={CANARY}&a=b"}, {"url": f"https://h/x?sig={REMOVED}&a=b"}),
+        ({"base_url": f"https://{CANARY}@h/v1"}, {"base_url": f"https://{REMOVED}@h/v1"}),
+    ],
+)
+def test_arguments_and_urls_in_settings_keep_their_names_only(given: Json, shown: Json) -> None:
+    secrets = Secrets()
+    for params in ({"mcpServers": [given]}, {"initializationOptions": {"sidecar": {"config": {"deep": given}}}}):
+        (line,) = said(request("createSession", params), secrets)
+        assert json.dumps(shown)[1:-1] in json.dumps(line.value)
+    answer = {"jsonrpc": "2.0", "id": "h1", "result": [{"sidecar": given}]}
+    assert said(answer)[0].value["result"] == [{"sidecar": shown}]
+
+
 def test_free_form_json_keeps_what_is_only_called_like_a_setting() -> None:
-    arguments = {"env": {"A": "b"}, "headers": {"C": "d"}, "token": "e"}
+    arguments = {"env": {"A": "b"}, "headers": {"C": "d"}, "url": "https://h/?sig=abcdefgh"}
     params = {"input": [{"role": "user", "content": [{"type": "functionCall", "arguments": arguments}]}]}
     (line,) = said(request("run", params))
     assert line.value["params"] == params
@@ -129,6 +187,8 @@ def test_free_form_json_keeps_what_is_only_called_like_a_setting() -> None:
         b'{"jsonrpc":"2.0","params":{"initializationOptions":{"sidecar":{"secrets":{"a":"canary-value-1"',
         b'{"jsonrpc":"2.0","params":{"\\u0073ecrets":{"a":"canary-value-1"',
         b'{"functionInvocationKwargs": {"x": "canary-value-1"} oops',
+        b'{"jsonrpc":"2.0","params":{"mcp":{"auth":"canary-value-1"',
+        b"Cookie: session=canary-value-1 {",
         b'[{"jsonrpc":"2.0","method":"run","params":{"clientKwargs":{"a":"canary-value-1"}}}]',
         b'{"method":"initialize","params":{"initializationOptions":{"sidecar":{"secrets":{"a":"canary-value-1"}}}}}',
     ],
@@ -144,6 +204,14 @@ def test_a_known_secret_is_removed_from_what_we_send() -> None:
     assert line.value == {"id": 1, "result": {"text": f"<{REMOVED}>"}}
 
 
+def test_a_long_batch_is_cut_and_gives_no_secret_away() -> None:
+    batch = [request("run", {"password": CANARY, "input": f"sk-{'a' * 30}"}), "x" * 2 * LONGEST]
+    comment, line = said(batch)
+    assert comment.kind == "#"
+    assert len(line.value) == LONGEST_TEXT
+    assert line.value.count(REMOVED) == 2
+
+
 # ---- long messages ---------------------------------------------------------------------------------------------
 
 
@@ -155,6 +223,14 @@ def test_a_long_event_keeps_its_place_in_the_stream() -> None:
 
     assert comment.kind == "#"
     assert line.value == {"method": "run/event", "params": {**envelope, "data": ANY}}
+
+
+def test_a_secret_in_a_part_that_is_left_out_is_known_from_then_on() -> None:
+    secrets = Secrets()
+    servers = [{"command": "x" * LONGEST, "env": {"A": CANARY}}]
+    _, line = said(request("createSession", {"mcpServers": servers, "_meta": "sk-abcdefghijklmnopqrst"}), secrets)
+    assert line.value["params"] == {"mcpServers": ANY, "_meta": REMOVED}
+    assert secrets.clean(CANARY) == REMOVED
 
 
 def test_a_long_answer_keeps_its_id() -> None:

@@ -4,6 +4,7 @@ A word is whole when a blank follows, so a delta waits for the next one of its m
 those behind a delta wait with it. A secret that was found stands as `<secret>` in the first of its deltas.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,11 +17,13 @@ from .lines import Line
 
 MOST_LINES: Final = 512
 """Lines that wait at the same time; with more, none waits any longer."""
-LONGEST_WORD: Final = 4096
-"""Characters without a blank that are waited for."""
+LONGEST_WORD: Final = 16 * 1024
+"""Characters without a blank that are waited for; more are, while a known secret may go on in them."""
 
-_CONTEXT: Final = 64
-"""Characters before a word that say what it is: a name and its colon."""
+_CONTEXT: Final = 128
+"""Characters before a word that say what it is: a name and its colon. Blanks count once."""
+_BLANKS: Final = re.compile(r"\s{2,}")
+_FAR_CONTEXT: Final = 4096
 _LONGEST_BLOCK: Final = 8192
 
 _DELTAS: Final = {"message.delta": "messageId", "reasoning.delta": "messageId", "tool.delta": "callId"}
@@ -99,7 +102,8 @@ class Deltas:
         line.is_ready = False
         stream.open.append((line, holder, text))
         whole = _joined(stream)
-        if len(whole) - len(stream.context) > LONGEST_WORD or not self._secrets.is_begun(whole):
+        is_long = len(whole) - len(stream.context) > LONGEST_WORD
+        if not (self._secrets.is_known_begun(whole) if is_long else self._secrets.is_begun(whole)):
             self._settle(stream)
 
     def _settle(self, stream: _Stream) -> None:
@@ -146,7 +150,7 @@ def _end_of(text: str) -> str:
     start = text.rfind("-----BEGIN")
     if start >= 0 and "-----END" not in text[start:] and len(text) - start < _LONGEST_BLOCK:
         return text[start:]
-    return text[-_CONTEXT:]
+    return _BLANKS.sub(" ", text[-_FAR_CONTEXT:])[-_CONTEXT:]
 
 
 def _type(message: JsonObject) -> str | None:

@@ -1,11 +1,10 @@
-"""The file of a recording: opened for this process alone, written by one thread, given up at its first failure.
+"""The recording that goes on: written into its file by one thread, given up at its first failure.
 
 The loop hands bodies over and goes on; taking secrets out, encoding and writing are the thread's. What waits for it is
 bounded: beyond the bound messages are left out, and a line says how many.
 """
 
 import os
-import stat
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +17,7 @@ from protocol.base import JsonObject
 from protocol.version import VERSION
 from sidecar.config.known_secrets import Secrets, secrets_of
 from sidecar.config.model import Config
+from sidecar.config.resolved_keys import ignore, listen
 from sidecar.errors import new_error_id
 from sidecar.sessions.ids import now
 from sidecar.telemetry import LOGGER, log_failure
@@ -25,20 +25,18 @@ from sidecar.transport.framing import Fault, Item
 
 from .deltas import Deltas
 from .lines import ANY, LONGEST, Line, client_lines, comment, sent, sidecar_lines
+from .opening import STOPPED, open_recording
 
 MOST_WAITING: Final = 32 * 1024 * 1024
 """Bytes of bodies that wait to be written; one that is alone may be longer."""
 CLOSE_S: Final = 3.0
 """At the end, what waits gets this long to be written."""
+_LAST_WRITE_S: Final = 0.5
+"""And a write that is under way this long to come to its end."""
 
-_BEGINNING: Final = b'{"#":"agent-sidecar '
 _BATCH_BYTES: Final = 64 * 1024
-_TAIL_BYTES: Final = 64 * 1024
-_LAST_LINE_BYTES: Final = 64
-
-
-class NotRecorded(Exception):
-    """The file cannot be recorded to; the text says why."""
+_MOST_GIVEN_UP: Final = 2 * LONGEST
+"""Bytes of whole lines at the end that make room for the one that says that the recording stopped."""
 
 
 class _Item(NamedTuple):
@@ -67,19 +65,18 @@ class Recording:
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._put = self._done = 0  # bytes, ever: each is written by one thread only
         self._left_out = 0
-        self._stopped = self._gone = self._ended = False
-        self._descriptor = _open(path)
-        try:
-            self._size, has_ended = _end_of_earlier(self._descriptor)
-        except (NotRecorded, OSError) as error:
-            os.close(self._descriptor)
-            raise NotRecorded(error.strerror if isinstance(error, OSError) else str(error)) from error
-        if self._size and not has_ended:
+        self._stopped = self._gone = self._ended = self._has_failed = False
+        self._writing = threading.Lock()
+        self._is_finished = False  # with the lock: the last line is written
+        opened = open_recording(path)
+        self._descriptor, self._size = opened.descriptor, opened.size
+        if opened.was_killed:
             self.add(Line("kill", 9))
         python = sys.version.split()[0]
         self.note(f"agent-sidecar {VERSION}, {now()}, Python {python} on {sys.platform}: the wire, secrets removed")
         self._thread = threading.Thread(target=self._run, name="sidecar-recorder", daemon=True)
         self._thread.start()
+        listen(self._learn)
 
     def received(self, item: Item) -> None:
         """The client sent this."""
@@ -117,10 +114,41 @@ class Recording:
         self._hand_over(_Item("line", line=line))
 
     def close(self, code: int) -> None:
-        """The process ends with this exit code. Blocks for `CLOSE_S` seconds at most."""
-        self.add(Line("exit", code))
+        """The process ends with this exit code. Blocks for `CLOSE_S` seconds and a bit at most.
+
+        What is not written by then is missing, and the log and the recording say so.
+        """
+        ignore(self._learn)
+        end = Line("exit", code)
+        self.add(end)
         self._queue.put(_END)
         self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            self._cut_off(end)
+            return
+        if self._has_failed:
+            with suppress(OSError):
+                self._write(end.encoded())
+        os.close(self._descriptor)
+
+    def _learn(self, key: str) -> None:
+        self._secrets.add((key,))
+
+    def _cut_off(self, end: Line) -> None:
+        """Write the end in place of the thread, which writes nothing from then on."""
+        is_held = self._writing.acquire(timeout=_LAST_WRITE_S)
+        try:
+            if self._is_finished:
+                return
+            LOGGER.warning("the end of the recording in %s is missing: there was no time to write it", self._path)
+            if is_held:
+                self._is_finished = True
+                missing = comment("messages are missing here: the process ended before they could be written")
+                with suppress(OSError):
+                    self._write_all(missing.encoded() + end.encoded())
+        finally:
+            if is_held:
+                self._writing.release()
 
     # ---- the loop's side ------------------------------------------------------------------------------------------
 
@@ -147,12 +175,13 @@ class Recording:
         try:
             while not self._ended:
                 self._write(b"".join(self._batch()))
-            self._write(b"".join(line.encoded() for line in self._deltas.rest()))
+            self._write(b"".join(line.encoded() for line in self._deltas.rest()), is_last=True)
         except OSError as error:
+            self._has_failed = True
             LOGGER.warning("nothing more is recorded in %s: %s", self._path, error.strerror)
+            self._say_that_it_stopped(error.strerror)
         finally:
             self._stopped = True
-            os.close(self._descriptor)
             while not self._queue.empty():
                 self._queue.get()
 
@@ -190,88 +219,38 @@ class Recording:
             for line in sidecar_lines(message, size, self._secrets):
                 yield line, message if size <= LONGEST else None
 
-    def _write(self, lines: bytes) -> None:
-        """Write whole lines.
+    def _write(self, lines: bytes, *, is_last: bool = False) -> None:
+        """Write whole lines, unless the last one is written already.
 
         Raises:
             OSError: one cannot be written; there is nothing of it in the file, if that could be helped.
         """
+        with self._writing:
+            if not self._is_finished:
+                self._write_all(lines)
+                self._is_finished = is_last
+
+    def _write_all(self, lines: bytes) -> None:
         written = 0
         try:
             while written < len(lines):
                 written += os.write(self._descriptor, lines[written:])
         except OSError:
+            self._size += lines.rfind(b"\n", 0, written) + 1
             with suppress(OSError):
-                os.ftruncate(self._descriptor, self._size + lines.rfind(b"\n", 0, written) + 1)
+                os.ftruncate(self._descriptor, self._size)
             raise
         self._size += written
 
-
-def _open(path: Path) -> int:
-    """A descriptor for a file of this user's that no other process records to.
-
-    Raises:
-        NotRecorded: there is none.
-    """
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except FileNotFoundError as error:
-        raise NotRecorded(f"there is no folder {path.parent}; create it first") from error
-    except OSError as error:
-        why = "it is a link" if path.is_symlink() else error.strerror or "it cannot be opened"
-        raise NotRecorded(why) from error
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise NotRecorded("it is no regular file")
-        if sys.platform != "win32":
-            if found.st_uid != os.geteuid():
-                raise NotRecorded("it belongs to somebody else")
-            os.fchmod(descriptor, 0o600)
-            _lock(descriptor)
-    except (NotRecorded, OSError) as error:
-        os.close(descriptor)
-        if isinstance(error, NotRecorded):
-            raise
-        raise NotRecorded(error.strerror or "it cannot be locked") from error
-    return descriptor
-
-
-if sys.platform != "win32":
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise NotRecorded("another sidecar records there; give each a file of its own") from error
-
-
-def _end_of_earlier(descriptor: int) -> tuple[int, bool]:
-    """Where to go on in the file, and whether the process before us says how it ended; else it was killed.
-
-    That is behind the last whole line: such a process may have left half of one.
-
-    Raises:
-        NotRecorded: there is something else in it.
-        OSError: it cannot be read.
-    """
-    size = os.fstat(descriptor).st_size
-    if not size:
-        return 0, True
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    if os.read(descriptor, len(_BEGINNING)) != _BEGINNING:
-        raise NotRecorded("there is something else in it; choose another file")
-    end, tail = size, b""
-    while b"\n" not in tail and end:
-        start = max(0, end - _TAIL_BYTES)
-        os.lseek(descriptor, start, os.SEEK_SET)
-        tail, end = os.read(descriptor, end - start) + tail, start
-    whole = end + tail.rfind(b"\n") + 1
-    if whole < size:
-        os.ftruncate(descriptor, whole)
-    os.lseek(descriptor, max(0, whole - _LAST_LINE_BYTES), os.SEEK_SET)
-    last = os.read(descriptor, min(whole, _LAST_LINE_BYTES)).rstrip(b"\n").rpartition(b"\n")[2]
-    return whole, last.startswith((b'{"exit":', b'{"kill":'))
+    def _say_that_it_stopped(self, why: str | None) -> None:
+        """In place of the last lines if need be: where there is no room, there is some behind what goes."""
+        last = comment(f"{STOPPED}{why}").encoded()
+        with suppress(OSError):
+            start = max(0, self._size - _MOST_GIVEN_UP)
+            os.lseek(self._descriptor, start, os.SEEK_SET)
+            tail = os.read(self._descriptor, self._size - start)
+            if (room := tail.rfind(b"\n", 0, max(0, len(tail) - len(last)))) < 0:
+                return
+            self._size = start + room + 1
+            os.ftruncate(self._descriptor, self._size)
+            self._write(last)

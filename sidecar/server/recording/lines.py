@@ -14,7 +14,7 @@ from protocol.base import Json, JsonObject
 from sidecar.config.known_secrets import REMOVED, Secrets
 from sidecar.transport.decode import DecodeError, decode, encode_json
 
-from .removal import from_client, to_client
+from .removal import cleaned, from_client, to_client
 
 LONGEST: Final = 1024 * 1024
 """Bytes of a message that are recorded as they are."""
@@ -27,7 +27,8 @@ ANY: Final = "<any>"
 
 _ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9a-fA-F])")
 _MAY_HOLD_SECRETS: Final = re.compile(
-    r"secret|kwargs|headers|\benv\b|token|password|api_?key|authorization", re.IGNORECASE
+    r"secret|kwargs|headers|\benv\b|token|passw|passphrase|pwd|api[_-]?key|auth|cookie|credential|://[^/\s@]{0,256}@",
+    re.IGNORECASE,
 )
 
 
@@ -56,14 +57,14 @@ def client_lines(body: bytes, secrets: Secrets) -> Iterator[Line]:
         return
     members = cast("JsonObject", message)
     if not isinstance(message, dict) or members.get("jsonrpc") != "2.0":
-        yield from _cut(encode_json(_each_cleaned(message, secrets)).decode())
+        yield from _cut(_text_of(message, secrets))
         return
-    yield from _message("→", from_client(_bare(members), secrets), len(body))
+    yield from _message("→", from_client(_bare(members), secrets), len(body), secrets)
 
 
 def sidecar_lines(message: JsonObject, size: int, secrets: Secrets) -> Iterator[Line]:
     """What is written of a message that we sent in so many bytes."""
-    yield from _message("←", to_client(message, secrets), size)
+    yield from _message("←", to_client(message, secrets), size, secrets)
 
 
 def sent(body: bytes) -> JsonObject:
@@ -75,11 +76,11 @@ def _bare(message: JsonObject) -> JsonObject:
     return {name: item for name, item in message.items() if name != "jsonrpc"}
 
 
-def _message(kind: str, message: JsonObject, size: int) -> Iterator[Line]:
+def _message(kind: str, message: JsonObject, size: int, secrets: Secrets) -> Iterator[Line]:
     if size > LONGEST:
         yield comment(f"the next message had {size} bytes and is shortened")
         message = _shortened(message)
-    yield Line(kind, message)
+    yield Line(kind, cleaned(message, secrets))
 
 
 def _shortened(message: JsonObject) -> JsonObject:
@@ -102,11 +103,18 @@ def _is_short(value: Json) -> bool:
     return len(encode_json(value)) <= LONGEST_MEMBER
 
 
-def _each_cleaned(value: Json, secrets: Secrets) -> Json:
+def _text_of(value: Json, secrets: Secrets) -> str:
+    """JSON that is no message, without secrets; a text that will be cut is not cleaned behind the cut."""
+    shown = _each_shown(value, secrets)
+    text = encode_json(shown).decode()
+    return secrets.clean(text[:LONGEST]) if len(text) > LONGEST else encode_json(secrets.clean_json(shown)).decode()
+
+
+def _each_shown(value: Json, secrets: Secrets) -> Json:
     """What is no message may hold some, as a batch does."""
     if isinstance(value, list):
-        return [_each_cleaned(item, secrets) for item in cast("list[Json]", value)]
-    return from_client(cast("JsonObject", value), secrets) if isinstance(value, dict) else secrets.clean_json(value)
+        return [_each_shown(item, secrets) for item in cast("list[Json]", value)]
+    return from_client(cast("JsonObject", value), secrets) if isinstance(value, dict) else value
 
 
 def _raw(body: bytes, secrets: Secrets) -> Iterator[Line]:

@@ -9,7 +9,8 @@ from sidecar.handshake import Answered, initialize_result
 from sidecar.telemetry import LOGGER
 from sidecar.transport.decode import encode_json
 
-from .file import NotRecorded, Recording
+from .file import Recording
+from .opening import NotRecorded
 
 
 def start_recording(
