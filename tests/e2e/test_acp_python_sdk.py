@@ -14,6 +14,7 @@ from acp.schema import AllowedOutcome, RequestPermissionResponse
 
 from tests.bench.clients_run import note
 from tests.e2e.cli_process import COMMAND, Cli
+from tests.editors.editor_settings import PLUGIN
 
 SCRIPT = """
 [[reply]]
@@ -30,15 +31,6 @@ stall = true
 when = "."
 text = ["You said: ", "{input}"]
 """
-PLUGIN = '''
-from providers.api.tool import tool
-
-
-@tool(approval_mode="always_require", kind="delete")
-def remove(path: str) -> str:
-    """Remove a file."""
-    return f"removed {path}"
-'''
 
 
 class Editor:

@@ -48,7 +48,7 @@ stall = true
 when = "."
 text = ["You said: ", "{{input}}"]
 """
-_PLUGIN = '''
+PLUGIN: Final = '''
 from providers.api.tool import tool
 
 
@@ -66,7 +66,7 @@ def prepare(workspace: Workspace) -> None:
     model.write_text(_MODEL)
     plugins = config.with_name("plugins")
     plugins.mkdir(mode=0o755)
-    (plugins / "editor_tools.py").write_text(_PLUGIN)
+    (plugins / "editor_tools.py").write_text(PLUGIN)
     agent = blocks("toml")[0]
     assert agent.startswith("[agents.default]\n")
     config.write_text(

@@ -15,6 +15,7 @@ from tests.bench.clients_run import note
 from tests.bench.processes import gone
 from tests.bench.waiting import eventually
 from tests.editors.conftest import BEGINNING, STALLS, Workspace, npm_version, steps
+from tests.editors.editor_settings import PLUGIN
 
 SCRIPT = Path(__file__).parent / "node" / "acp.mjs"
 MODULES = Path(sys.prefix) / "editors" / "node_modules"
@@ -35,15 +36,6 @@ stall = true
 when = "."
 text = ["You said: ", "{{input}}"]
 """
-PLUGIN = '''
-from providers.api.tool import tool
-
-
-@tool(approval_mode="always_require", kind="delete")
-def remove(path: str) -> str:
-    """Remove a file."""
-    return f"removed {path}"
-'''
 
 
 @pytest.fixture
