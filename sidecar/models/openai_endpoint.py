@@ -81,6 +81,8 @@ class OpenAIEndpoint:
     def _build(self) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+        from .error_bodies import cut_error_body
+
         config = self.config
         seconds = config.idle_timeout_ms / 1000
         timeout = Timeout(connect=config.connect_timeout_ms / 1000, read=None, write=seconds, pool=seconds)
@@ -90,7 +92,12 @@ class OpenAIEndpoint:
             organization=config.organization,
             max_retries=0,
             timeout=timeout,
-            http_client=DefaultAsyncHttpxClient(follow_redirects=False, trust_env=self._use_proxies, timeout=timeout),
+            http_client=DefaultAsyncHttpxClient(
+                follow_redirects=False,
+                trust_env=self._use_proxies,
+                timeout=timeout,
+                event_hooks={"response": [cut_error_body]},
+            ),
         )
         if not self.is_openai:
             client.organization, client.project = config.organization, None

@@ -1,16 +1,21 @@
 """Where an endpoint's key comes from: the environment, a command, or a secret of the host. It is written nowhere."""
 
 import asyncio
+import os
+import signal
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from sidecar.config.endpoints import EndpointConfig
+from sidecar.config.resolved_keys import resolved
 from sidecar.errors import ModelAuth
 
 COMMAND_TIMEOUT_S: Final = 30.0
 NO_KEY: Final = "none"
 """Sent to endpoints that ask for no key: servers of one's own."""
+_END_S: Final = 1.0
 
 
 class KeySource:
@@ -79,6 +84,7 @@ class KeySource:
         async with self._lock:
             if self._printed is None:
                 self._printed = await self._run(command)
+                resolved(self._printed)
             return self._printed
 
     async def _run(self, command: tuple[str, ...]) -> str:
@@ -89,20 +95,33 @@ class KeySource:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # what it starts can be ended with it
             )
         except (OSError, ValueError):
             raise failure from None
+        has_ended = False
         try:
             async with asyncio.timeout(COMMAND_TIMEOUT_S):
                 printed, _ = await process.communicate()
+            has_ended = True
         except TimeoutError:
             raise failure from None
         finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+            if not has_ended:
+                await _end(process)
         key = printed.decode("utf-8", "replace").strip()
         if process.returncode or not key or not key.isascii() or not key.isprintable():
             raise failure
         return key
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a command and what it has started, which may outlive it."""
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):  # what has left its group may still hold its output open
+        async with asyncio.timeout(_END_S):
+            await process.wait()

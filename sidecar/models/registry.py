@@ -132,6 +132,7 @@ class Models:
 
     async def aclose(self) -> None:
         """Close all connections, and end the processes of embedded models."""
+        await self._offered.aclose()
         clients, self._clients = self._clients, {}
         endpoints, self._openai = self._openai, {}
         closing = [client.aclose() for client in clients.values() if isinstance(client, EmbeddedChat | CustomChat)]
@@ -166,7 +167,7 @@ class Models:
 
     async def _only_listed(self) -> str:
         endpoint = self.openai_endpoint("openai", self._endpoints["openai"])
-        ids = [model.model_id for model in await list_models(endpoint)]
+        ids = list(dict.fromkeys(model.model_id for model in await list_models(endpoint)))
         if not ids:
             raise ModelUnavailable(f"the endpoint at {endpoint.address} lists no models; set OPENAI_MODEL")
         if len(ids) > 1:

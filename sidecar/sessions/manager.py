@@ -10,7 +10,7 @@ from protocol.sessions import CreateSessionParams, Recovered, WireWarning
 from protocol.tools import HostTool
 from providers.api.editor import Editor
 from sidecar.agents.workspaces import Workspaces
-from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SidecarError
+from sidecar.errors import IdempotencyConflict, SessionClosed, SessionExists, SessionNotFound, SidecarError
 from sidecar.models.registry import Models
 from sidecar.stores.base import Lease, Missing, SessionStore, Snapshot, StoreError
 from sidecar.telemetry import LOGGER
@@ -119,9 +119,14 @@ class SessionManager:
         if params.session_id is not None:
             await self._refuse_namesake(params.session_id, store)
         prepared = await self._opener.prepare(record, workspace, agent, store, supplied)
-        given = params.state or {}
+        given, refused = params.state or {}, None
         if params.mode is not None:
-            given = with_mode(prepared.plan, given, params.mode, MODE)
+            try:
+                given = with_mode(prepared.plan, given, params.mode, MODE)
+            except SidecarError as error:
+                if params.session_id is None or not await _is_there(store, params.session_id):
+                    raise
+                refused = error  # a retry needs no mode: it gives the session as that is by now
         state = initial_state(given, prepared.plan)
         prepared = self._opener.settle(prepared, state)
         lease = await self._opener.create(prepared, state, payload_hash)
@@ -129,6 +134,9 @@ class SessionManager:
             snapshot = await read_snapshot(store, record.session_id)
             if read_record(snapshot).epoch != record.epoch:
                 return await self._retried(store, lease, snapshot, supplied)
+        if refused is not None:  # it was there a moment ago
+            await store.delete(lease)
+            raise refused
         session = self._admit(self._opener.open(prepared, lease, state))
         return Opened(session, warnings=workspace.warnings)
 
@@ -354,6 +362,14 @@ class SessionManager:
     def _admit(self, session: OpenSession) -> OpenSession:
         self._open[session.session_id] = session
         return session
+
+
+async def _is_there(store: SessionStore, session_id: str) -> bool:
+    try:
+        await read_snapshot(store, session_id)
+    except SessionNotFound:
+        return False
+    return True
 
 
 def _warnings(session: OpenSession) -> list[WireWarning]:

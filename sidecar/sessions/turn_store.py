@@ -23,9 +23,10 @@ from .event_log import is_lost
 from .ids import now
 from .modes import told
 from .open_calls import Closing, close_calls
-from .open_session import OpenSession, state_bytes
+from .open_session import OpenSession
 from .progress_mirror import ProgressMirror
 from .record import RunRecord
+from .state_bytes import state_bytes
 from .storage_errors import storage_error
 from .turn_record import End, completed_data, conversation_of
 from .turn_sink import TurnSink

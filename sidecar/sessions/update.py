@@ -33,6 +33,7 @@ async def update(session: OpenSession, params: UpdateSessionParams, *, is_known:
     Raises:
         RevisionConflict: the session has another revision than the host thinks.
         InvalidParams: an option or a state is refused.
+        ProviderFailed: a provider could not switch its mode.
         CapabilityRequired: no provider of the session has modes, and one is asked for.
         StorageFailed: nothing was stored, nothing has changed.
     """
