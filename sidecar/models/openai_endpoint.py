@@ -81,7 +81,7 @@ class OpenAIEndpoint:
     def _build(self) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
-        from .error_bodies import cut_error_body
+        from .openai_error_bodies import cut_error_body
 
         config = self.config
         seconds = config.idle_timeout_ms / 1000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.models.error_bodies import MAX_ERROR_BYTES
+from sidecar.models.openai_error_bodies import MAX_ERROR_BYTES
 from sidecar.models.openai_models import MAX_ID_LENGTH, MAX_LIST_BYTES
 from tests.bench.fake_model import EOF, FakeModel, Raw, Reply, Stall
 from tests.bench.handles import RpcError
