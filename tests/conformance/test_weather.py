@@ -42,8 +42,8 @@ def test_what_it_adds_breaks_no_rule_and_what_was_there_comes_as_it_was(name: st
     lines = list(ALL[name].lines)
     rough = weathered(lines)
 
-    before = Counter((finding.side, finding.text) for finding in check(lines, whole=False))
-    assert Counter((finding.side, finding.text) for finding in check(rough, whole=False)) == before
+    before = Counter((finding.side, finding.text) for finding in check(lines))
+    assert Counter((finding.side, finding.text) for finding in check(rough)) == before
 
     came = [calmed(line.value) for line in rough if line.kind == "←" and not is_added(line.value)]
     for message, line in zip(came, (line for line in lines if line.kind == "←"), strict=True):

@@ -221,4 +221,29 @@ class Vanishes(Client):
         os._exit(0)
 
 
+class SaysDeepThings(Client):
+    """Writes JSON that nobody can read."""
+
+    def take_answer(self, message: Any) -> None:
+        sys.stdout.write("[" * 100_000 + "\n")
+        super().take_answer(message)
+
+
+class Floods(Client):
+    """Does not stop talking."""
+
+    def take_answer(self, message: Any) -> None:
+        while True:
+            say(notified="more")
+
+
+class SaysNonsenseOfASession(Client):
+    """Hands on the list of sessions as if it were empty inside."""
+
+    def take_answer(self, message: Any) -> None:
+        if "sessions" in (message.get("result") or {}):
+            message["result"] = {"sessions": [5]}
+        super().take_answer(message)
+
+
 drive(globals()[sys.argv[1]])

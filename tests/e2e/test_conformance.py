@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,12 +96,21 @@ async def test_vscode_jsonrpc_as_it_is_bears_rough_weather(name: str, monkeypatc
         ("DoesNotInitialize", "script", r"'initialize' has to be the first message; this is 'createSession'"),
         ("SendsArrays", "script", r"client: line \d+: the params of 'createSession' are no object"),
         ("ForgetsTheVersion", "script", r'client: line 1: this is no JSON-RPC 2\.0 message'),
-        ("Kills", "script", r"the conversation ends neither with 'shutdown' and 'exit' nor with the end of stdin"),
+        ("Kills", "script", r"line \d+ of the conversation: the sidecar ended with 143, not 0"),
+        ("SaysDeepThings", "script", r"it says what is none of a driver's lines: \[{200}$"),
+        ("Floods", "script", r"it is not there, and the driver says more than 20000 lines"),
+        ("SaysNonsenseOfASession", "script", r"the answer to 'listSessions' is handed on otherwise than it came"),
         ("Vanishes", "script", r"the report that the sidecar has ended: it is not there, and the driver has ended"),
     ],
 )  # fmt: skip
 async def test_a_wrong_client_is_found_out(fault: str, name: str, complaint: str) -> None:
     assert re.search(complaint, found(await examine(ALL[name], wrong(fault), "calm", 5.0)))
+
+
+async def test_a_sidecar_that_the_conversation_ended_is_not_ended_again() -> None:
+    (finding,) = (await examine(ALL["script"], wrong("Chats"), "calm", 5.0)).findings
+
+    assert str(finding) == "client: it says what is none of a driver's lines: here we go"
 
 
 @pytest.mark.parametrize(
@@ -176,8 +186,67 @@ def test_a_record_with_faults_is_told_with_its_lines(tmp_path: Path) -> None:
 
     complaint = "'initialize' has to be the first message; this is 'getState'"
     assert plain.stdout.splitlines() == [f"client: line 1: {complaint}", "1 against the rules"]
-    assert json.loads(told.stdout) == {"findings": [{"side": "client", "text": complaint, "line": 1}]}
+    assert json.loads(told.stdout) == {"findings": [{"side": "client", "text": complaint, "line": 1}], "ended": True}
     assert (plain.returncode, told.returncode) == (1, 1)
+
+
+def test_a_record_that_stops_is_no_fault_and_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "record.jsonl"
+    log.write_text('{"→": {"id": 1, "method": "initialize"}}\n{"#": "stopped"}\n', encoding="utf-8")
+
+    plain, told = conformance("--log", log), conformance("--json", "--log", log)
+
+    assert plain.stdout.splitlines() == [
+        "the record ends in the middle of a conversation: nobody is blamed for what is not there",
+        "all rules are kept",
+    ]
+    assert json.loads(told.stdout) == {"findings": [], "ended": False}
+    assert (plain.returncode, told.returncode) == (0, 0)
+
+
+def test_a_record_that_cannot_be_read_is_wrong_usage_and_told_with_the_line(tmp_path: Path) -> None:
+    log = tmp_path / "record.jsonl"
+    log.write_text('{"#": 1}\n' + "[" * 100_000, encoding="utf-8")
+
+    ran = conformance("--log", log)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "record.jsonl:2: a line is a JSON object: it is nested deeper than 256 levels" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+HEED_SIGNALS = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Starts a command that does not inherit what a test runner in the background was told to ignore."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_and_leaves_neither_drivers_nor_folders(number: signal.Signals, tmp_path: Path) -> None:
+    folders, pids = tmp_path / "folders", tmp_path / "pids"
+    folders.mkdir()
+    os.mkfifo(pids)
+    driver = ("sh", "-c", f"trap '' TERM HUP INT; echo $$ > {pids}; exec sleep 100")
+    program = Path(sys.executable).with_name("agent-sidecar")
+    command = [program, "conformance", "--only", "script", "--timeout", "90", "--", *driver]
+    started = subprocess.Popen(
+        [sys.executable, "-c", HEED_SIGNALS, *command],
+        env={**os.environ, "TMPDIR": str(folders)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pid = int(pids.read_text())  # which waits for the driver
+
+    started.send_signal(number)
+    told = started.communicate(timeout=30)[1]
+
+    assert (started.returncode, told) == (128 + number, "agent-sidecar: stopped\n")
+    assert list(folders.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from protocol.base import JsonObject
 from protocol.methods import CANCEL_REQUEST, EXIT, HOST_METHODS, INITIALIZE, SHUTDOWN
@@ -11,9 +11,13 @@ from protocol.methods import CANCEL_REQUEST, EXIT, HOST_METHODS, INITIALIZE, SHU
 from .conversations import Line
 from .findings import Finding
 from .messages import is_id, short
+from .placeholders import ANY
+from .shapes import members, number
 
 METHOD_NOT_FOUND: Final = -32601
 _MALFORMED: Final = frozenset({-32700, -32600, METHOD_NOT_FOUND, -32602})
+_SIGNALLED: Final = 128
+"""Exit codes above it: a signal asked the sidecar to end, as it may."""
 _KNOWN: Final = frozenset(method.name for method in HOST_METHODS)
 _OF_LSP: Final = ("window/", "workspace/", "client/")
 
@@ -53,6 +57,12 @@ class ClientRules:
         self._methods: dict[str | int, str] = {}
         """The client's own requests under way."""
         self._asked: dict[str | int, _Asked] = {}
+        self._lost = False
+
+    def lose(self) -> None:
+        """From here on, messages of this process are not known: nobody is blamed for what may be in them."""
+        self._lost = True
+        self._first = False
 
     # ---- what the client sends ------------------------------------------------------------------------------------
 
@@ -73,7 +83,7 @@ class ClientRules:
     def _check_call(self, line: Line, message: JsonObject) -> None:
         method: str = message["method"]
         self._check_turn(line, method)
-        if not isinstance(message.get("params"), dict | None):
+        if not isinstance(message.get("params"), dict | None) and message["params"] != ANY:
             self._blame(line, f"the params of {method!r} are no object: {short(message['params'])}")
         if "id" not in message:
             self._exit_sent |= method == EXIT.name
@@ -82,7 +92,7 @@ class ClientRules:
         if not is_id(request_id):
             self._blame(line, f"the id of {method!r} is neither a string nor an integer: {short(request_id)}")
             return
-        if request_id in self._methods:
+        if request_id in self._methods and not self._lost:
             self._blame(line, f"the id {request_id!r} is in use: {self._methods[request_id]!r} has not been answered")
         self._methods[request_id] = method
 
@@ -91,7 +101,7 @@ class ClientRules:
         if self._shut_down and method != EXIT.name and not method.startswith("$/"):
             self._blame(line, f"{method!r} comes after 'shutdown'; only 'exit' may")
         if method == EXIT.name:
-            if not self._shut_down and not self._first:
+            if not self._shut_down and not self._first and not self._lost:
                 self._blame(line, "'exit' comes without 'shutdown' before it")
         elif self._first and method != INITIALIZE.name:
             self._blame(line, f"'initialize' has to be the first message; this is {method!r}")
@@ -103,6 +113,8 @@ class ClientRules:
 
     def _check_answer(self, line: Line, message: JsonObject) -> None:
         asked = self._asked.get(message["id"]) if is_id(message.get("id")) else None
+        if asked is None and self._lost:
+            return
         if asked is None:
             self._blame(line, f"this answers nothing that was asked: {short(message)}{self._likeness(message)}")
         elif asked.answered:
@@ -134,7 +146,7 @@ class ClientRules:
 
     def _take_answer(self, line: Line, message: JsonObject) -> None:
         method = self._methods.pop(message["id"], "") if message["id"] is not None else ""
-        error: JsonObject = message.get("error") or {}
+        error = members(message.get("error"))
         if error.get("code") not in _MALFORMED or self._shut_down:
             return
         if self._excused[method, error["code"]]:
@@ -151,22 +163,18 @@ class ClientRules:
 
     def exited(self, line: Line) -> None:
         """The sidecar ended."""
-        signalled = not isinstance(line.value, int) or line.value < 0 or line.value >= 128
-        if signalled or line.value == 0:
+        code = number(line.value) or 0
+        signalled = code > _SIGNALLED
+        if code <= 0:
             self._check_end(line)
-        for asked in self._asked.values():
+        for asked in () if signalled or self._lost else self._asked.values():
             owed = not asked.known or not self._eof or self._shut_down
             if owed and not asked.answered and not asked.cancelled:
                 self._blame(None, f"{asked.method!r} is never answered", asked.line)
         self.begin()
 
-    def finish(self, last: Line) -> None:
-        """The conversation is over."""
-        if last.kind not in ("exit", "kill"):
-            self._check_end(last)
-
     def _check_end(self, line: Line) -> None:
-        if not self._eof and not (self._shut_down and self._exit_sent):
+        if not self._eof and not self._lost and not (self._shut_down and self._exit_sent):
             self._blame(line, "the conversation ends neither with 'shutdown' and 'exit' nor with the end of stdin")
 
     def _blame(self, line: Line | None, text: str, number: int | None = None) -> None:
@@ -174,5 +182,5 @@ class ClientRules:
 
 
 def _is_not_found(message: JsonObject) -> bool:
-    error: Any = message.get("error")
-    return isinstance(error, dict) and cast("JsonObject", error).get("code") == METHOD_NOT_FOUND
+    error = message.get("error")
+    return error == ANY or members(error).get("code") == METHOD_NOT_FOUND

@@ -4,8 +4,10 @@ import argparse
 import asyncio
 import os
 import shutil
+import signal
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.cli.command import Arguments, Command, CommandError
 from sidecar.cli.output import stdout
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _USAGE: Final = 2
 _PATIENCE_S: Final = 10.0
+_STOPPING: Final = (signal.SIGTERM, signal.SIGHUP)
+"""As Ctrl-C, of which asyncio takes care."""
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +55,7 @@ def _execute(arguments: Arguments) -> int:
     program: str = arguments.driver[0]
     if shutil.which(program) is None:
         raise CommandError(f"there is no program {program!r}", _USAGE)
-    return asyncio.run(_examine(_chosen(arguments), arguments))
+    return asyncio.run(_unless_stopped(_examine(_chosen(arguments), arguments)))
 
 
 def _chosen(arguments: Arguments) -> "list[Conversation]":
@@ -77,18 +81,44 @@ def _list(arguments: Arguments) -> int:
 
 def _examine_log(arguments: Arguments) -> int:
     from . import report
-    from .conversations import read
+    from .conversations import is_ended, read
     from .rules import check
 
     try:
-        findings = check(read(Path(arguments.log)))
+        lines = read(Path(arguments.log))
     except (OSError, ValueError) as error:
         raise CommandError(f"{arguments.log} cannot be read: {error}", _USAGE) from error
+    findings, ended = check(lines), is_ended(lines)
     if arguments.json:
-        stdout().line(report.findings_as_json(findings))
+        stdout().line(report.findings_as_json(findings, ended=ended))
     else:
-        report.show_record(findings, stdout())
+        report.show_record(findings, stdout(), ended=ended)
     return 1 if findings else 0
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, int]) -> int:
+    """Do it; where a signal asks for the end, clear up first, as after Ctrl-C.
+
+    Raises:
+        CommandError: a signal has asked.
+    """
+    task, loop = asyncio.create_task(work), asyncio.get_running_loop()
+    came = list[int]()
+
+    def stop(number: int) -> None:
+        if not came:
+            came.append(number)
+            task.cancel()
+
+    for number in _STOPPING:
+        if signal.getsignal(number) is signal.SIG_DFL:  # else somebody wants it to be ignored: `nohup`
+            loop.add_signal_handler(number, stop, number)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not came:
+            raise
+        raise CommandError("stopped", 128 + came[0]) from None
 
 
 async def _examine(chosen: "list[Conversation]", arguments: Arguments) -> int:
@@ -131,7 +161,7 @@ async def _judge(conversation: "Conversation", arguments: Arguments, limit: asyn
 
 def _keep(outcome: "Outcome", path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line.text()}\n" for line in outcome.log), encoding="utf-8")
+    path.write_text("".join(f"{line.text()}\n" for line in outcome.log), "utf-8", "backslashreplace")
 
 
 COMMAND: Final = Command(

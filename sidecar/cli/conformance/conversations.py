@@ -9,6 +9,9 @@ from typing import Any, Final, Literal, cast
 
 from protocol.base import JsonObject
 
+from .parsing import parse
+from .shapes import number
+
 Kind = Literal["#", "→", "←", "kill", "eof", "exit"]
 
 _KINDS: Final[tuple[Kind, ...]] = ("#", "→", "←", "kill", "eof", "exit")
@@ -43,19 +46,27 @@ def read(path: Path) -> list[Line]:
         ValueError: a line is not in the format; the message names it.
     """
     lines = list[Line]()
-    for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    for place, text in enumerate(path.read_bytes().split(b"\n"), 1):
         if not text.strip():
             continue
         try:
-            whole: Any = json.loads(text)
+            whole = parse(text)
         except ValueError as error:
-            raise ValueError(f"{path.name}:{number}: a line is a JSON object: {error}") from error
+            raise ValueError(f"{path.name}:{place}: a line is a JSON object: {error}") from error
         keys: set[str] = set(cast("JsonObject", whole)) if isinstance(whole, dict) else set()
         kind: Kind | None = next((each for each in _KINDS if keys == {each}), None)
         if kind is None:
-            raise ValueError(f"{path.name}:{number}: a line has one key, of {', '.join(_KINDS)}")
-        lines.append(Line(kind, whole[kind], number))
+            raise ValueError(f"{path.name}:{place}: a line has one key, of {', '.join(_KINDS)}")
+        if kind in ("exit", "kill") and number(whole[kind]) is None:
+            raise ValueError(f"{path.name}:{place}: the value of {kind!r} is a number")
+        lines.append(Line(kind, whole[kind], place))
     return lines
+
+
+def is_ended(lines: Sequence[Line]) -> bool:
+    """Whether a log, if there is anything in it, says how its last conversation ended."""
+    last = next((line.kind for line in reversed(lines) if line.kind != "#"), "exit")
+    return last in ("exit", "kill", "eof")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from sidecar.transport.framing import FrameParser, Item, encode
 from sidecar_client.types import JsonObject
 
 from .cutting import Cutter
+from .parsing import parse
 from .weather import Weather
 
 _READ_BYTES: Final = 1 << 16
@@ -124,7 +125,7 @@ def _as_told(item: Item) -> Any:
         return f"({item.reason})"
     text = item.decode(errors="replace")
     try:
-        value: Any = json.loads(text)
+        value = parse(text)
     except ValueError:
         return text
     message: JsonObject = cast("JsonObject", value) if isinstance(value, dict) else {}

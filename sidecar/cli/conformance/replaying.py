@@ -1,10 +1,14 @@
 """Has a client replay every session when a conversation is over: what it hands on then has to be what it was live."""
 
-from protocol.base import JsonObject
+from typing import Any, cast
+
+from protocol.base import Json, JsonObject
 
 from .findings import Finding
+from .messages import short
 from .player import NOT_REPLAYED, Events
-from .talk import Talk
+from .shapes import members
+from .talk import Stopped, Talk
 
 _ALL: JsonObject = {"limit": 1000}
 
@@ -24,12 +28,19 @@ async def replay_all(talk: Talk, seen: Events, greeting: JsonObject | None) -> l
         talk.start()
         await talk.ask("initialize", greeting)
     findings = list[Finding]()
-    listed: JsonObject = await talk.ask("listSessions", _ALL)
-    for info in listed["sessions"]:
-        session_id: str = info["sessionId"]
+    for session_id in _ids(await talk.ask("listSessions", _ALL)):
         live = [event for _, event in sorted(seen[session_id].items())]
         findings += await _replay(talk, session_id, live)
     return findings + [Finding("client", f"in a replay: {text}") for text in talk.unexpected()]
+
+
+def _ids(listed: Json) -> list[str]:
+    """The sessions in the answer to 'listSessions'."""
+    items = members(listed).get("sessions")
+    found = [members(info).get("sessionId") for info in cast("list[Any]", items)] if isinstance(items, list) else [None]
+    if not all(isinstance(each, str) for each in found):
+        raise Stopped(f"the answer to 'listSessions' is handed on otherwise than it came: {short(listed)}")
+    return cast("list[str]", found)
 
 
 async def _replay(talk: Talk, session_id: str, live: list[JsonObject]) -> list[Finding]:

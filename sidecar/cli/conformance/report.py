@@ -48,10 +48,12 @@ def show_list(conversations: Sequence[Conversation], out: Output) -> None:
         out.line(f"{mark} {each.name}: {each.obstacle or each.summary}", style)
 
 
-def show_record(findings: Sequence[Finding], out: Output) -> None:
-    """What was found in a record, for people."""
+def show_record(findings: Sequence[Finding], out: Output, *, ended: bool) -> None:
+    """What was found in a record, for people; `ended`: whether it goes on to the end of its conversation."""
     for finding in findings:
         out.line(str(finding))
+    if not ended:
+        out.line("the record ends in the middle of a conversation: nobody is blamed for what is not there")
     out.line(f"{len(findings)} against the rules" if findings else "all rules are kept", "bold red" if findings else "")
 
 
@@ -89,9 +91,10 @@ def list_as_json(conversations: Sequence[Conversation]) -> str:
     return json.dumps({"conversations": items}, ensure_ascii=False, indent=1)
 
 
-def findings_as_json(findings: Sequence[Finding]) -> str:
+def findings_as_json(findings: Sequence[Finding], *, ended: bool) -> str:
     """What was found in a record, for programs."""
-    return json.dumps({"findings": [asdict(finding) for finding in findings]}, ensure_ascii=False, indent=1)
+    found = [asdict(finding) for finding in findings]
+    return json.dumps({"findings": found, "ended": ended}, ensure_ascii=False, indent=1)
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:

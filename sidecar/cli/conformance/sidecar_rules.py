@@ -20,6 +20,8 @@ from protocol.methods import (
 from .conversations import Line
 from .findings import Finding
 from .messages import is_id
+from .placeholders import ANY
+from .shapes import members, number, text
 
 _OPENS: Final = frozenset({CREATE_SESSION.name, RESUME_SESSION.name, FORK_SESSION.name, IMPORT_SESSION.name})
 _COMMAND: Final = "workspace/executeCommand"
@@ -59,6 +61,8 @@ class _Process:
     """Whether it was sent what is no message, and may refuse it under any id."""
     opted_out: bool = False
     shut_down: bool = False
+    lost: bool = False
+    """Whether messages of it are not known. Every rule here rests on what was said before: none holds any longer."""
     strangers: bool = False
     """Whether it may speak of sessions that nobody opened: an editor's command, or a one-off run that was accepted."""
 
@@ -78,6 +82,10 @@ class SidecarRules:
         """A new process."""
         self._now = _Process()
 
+    def lose(self) -> None:
+        """From here on, messages of this process are not known."""
+        self._now.lost = True
+
     # ---- what the client says -------------------------------------------------------------------------------------
 
     def sent(self, line: Line) -> None:
@@ -92,7 +100,7 @@ class SidecarRules:
         self._now.shut_down |= method == SHUTDOWN.name
         if method == INITIALIZE.name:
             self._now.opted_out |= bool(_opted_out(params))
-        given: JsonObject = cast("JsonObject", params) if isinstance(params, dict) else {}
+        given = members(params)
         accepted = method == RUN.name and "sessionId" not in given and given.get("wait") == "accepted"
         self._now.strangers |= accepted or method == _COMMAND
         if message.get("id") in self._now.open:
@@ -105,6 +113,8 @@ class SidecarRules:
     def received(self, line: Line) -> None:
         """A message of the sidecar's."""
         message: JsonObject = line.value
+        if self._now.lost:
+            return
         if "method" not in message:
             self._check_answer(line, message)
         elif "id" in message:
@@ -112,21 +122,22 @@ class SidecarRules:
                 self._blame(line, f"the id {message['id']!r} was used before")
             self._now.asked.add(message["id"])
         elif message["method"] == RUN_EVENT:
-            self._check_event(line, message["params"])
+            self._check_event(line, members(message.get("params")))
 
     def exited(self, line: Line) -> None:
         """It ended by itself, with this code."""
         now = self._now
-        if line.value == 0:
-            for number, method, _ in now.open.values():
-                self._blame(line, f"{method!r} of line {number} is never answered", number)
-            for (session, run), number in now.started.items():
+        if line.value == 0 and not now.lost:
+            for asked_in, method, _ in now.open.values():
+                self._blame(line, f"{method!r} of line {asked_in} is never answered", asked_in)
+            for (session, run), began in now.started.items():
                 if now.shut_down and (session, run) not in now.ended and not now.opted_out:
-                    self._blame(line, f"the run {run!r} of the session {session!r} has no 'run.completed'", number)
+                    self._blame(line, f"the run {run!r} of the session {session!r} has no 'run.completed'", began)
         self.begin()
 
     def _check_answer(self, line: Line, message: JsonObject) -> None:
-        refusal = message.get("error", {}).get("code") in _UNREADABLE
+        error = members(message.get("error"))
+        refusal = error.get("code") in _UNREADABLE
         if refusal and message["id"] in self._now.reused:
             self._now.reused.remove(message["id"])
             return
@@ -135,27 +146,32 @@ class SidecarRules:
             if not refusal or (message["id"] is not None and not self._now.unreadable):
                 self._blame(line, f"it answers what was not asked, or was answered before: id {message['id']!r}")
             return
-        number, method, params = asked
-        result = message.get("result")
-        if method in _OPENS and result:
-            self._open(result, params if method == RESUME_SESSION.name else {})
+        asked_in, method, params = asked
+        result, failure = members(message.get("result")), members(error.get("data"))
+        if method in _OPENS and message.get("result") == ANY:
+            self.lose()  # it does not say which session is open now
+        elif method in _OPENS and result:
+            self._open(result, params, has_replay=method == RESUME_SESSION.name)
         elif method == DELETE_SESSION.name and "result" in message:
-            self._forget(params["sessionId"])
+            self._forget(text(params.get("sessionId")))
         elif method == RUN.name:
-            failure: JsonObject = message.get("error", {}).get("data") or {}
-            run = failure.get("sessionId", ""), failure.get("runId", "")
-            if result or self._now.started.get(run, 0) > number:  # else it was refused, and may name another's run
+            run = text(failure.get("sessionId")), text(failure.get("runId"))
+            if result or self._now.started.get(run, 0) > asked_in:  # else it was refused, and may name another's run
                 self._check_run_answer(line, result or failure, params)
 
-    def _open(self, result: JsonObject, params: JsonObject) -> None:
+    def _open(self, result: JsonObject, params: JsonObject, *, has_replay: bool) -> None:
         """From now on the session's events may come; a replay first, if there is one."""
-        session: JsonObject = result["session"]
-        replay: JsonObject = params.get("replayFrom") or {"type": "none"}
-        seq: int = result.get("lastSeq", session["lastSeq"])
-        if replay["type"] in ("start", "seq"):
-            seq = replay.get("seq", 0)
-            self._forget(session["sessionId"])
-        self._now.chains[session["sessionId"]] = _Chain(seq, gap=bool(result.get("truncated")))
+        session = members(result.get("session"))
+        name = text(session.get("sessionId")) or text(params.get("newSessionId") or params.get("sessionId"))
+        if not name:
+            self.lose()
+            return
+        seq = number(result.get("lastSeq", session.get("lastSeq")))
+        replay = members(params.get("replayFrom")) if has_replay else {}
+        if replay.get("type") in ("start", "seq"):
+            seq = number(replay.get("seq", 0))
+            self._forget(name)
+        self._now.chains[name] = _Chain(seq, gap=bool(result.get("truncated")))
 
     def _forget(self, session: str) -> None:
         """What comes of this session begins anew."""
@@ -165,7 +181,7 @@ class SidecarRules:
                 del runs[run]
 
     def _check_run_answer(self, line: Line, answer: JsonObject, params: JsonObject) -> None:
-        run = answer.get("sessionId", params.get("sessionId", "")), answer.get("runId", "")
+        run = text(answer.get("sessionId", params.get("sessionId"))), text(answer.get("runId"))
         if answer.get("status") in _UNDER_WAY or run not in self._now.started or self._now.opted_out:
             return
         if run not in self._now.ended:
@@ -205,8 +221,8 @@ class SidecarRules:
             self._blame(line, f"the event has the number {seq} after {before}")
         chain.seq, chain.gap = seq, False
 
-    def _blame(self, line: Line, text: str, number: int | None = None) -> None:
-        self.findings.append(Finding("sidecar", text, number or line.number))
+    def _blame(self, line: Line, what: str, where: int | None = None) -> None:
+        self.findings.append(Finding("sidecar", what, where or line.number))
 
 
 def _opted_out(params: Any) -> Sequence[str]:

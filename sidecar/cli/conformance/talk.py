@@ -1,7 +1,7 @@
 """Tells a driver what to do, and waits for what it has to say. What that should be is not known here."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from protocol.base import Json, JsonObject
 
@@ -11,6 +11,9 @@ from .weather import is_weather
 from .wire import Mark, Wire
 
 T = TypeVar("T")
+
+_LONGEST: Final = 2000
+"""Characters of a finding."""
 
 
 class Stopped(Exception):
@@ -85,7 +88,7 @@ class Talk:
         """Send a request and wait for its result."""
         body = (await self.answer(self.call(method, params), f"the answer to {method!r}")).body
         if "error" in body:
-            raise Stopped(f"{method!r} was answered with an error: {body['error']}")
+            raise Stopped(f"{method!r} was answered with an error: {body['error']}"[:_LONGEST])
         return body.get("result")
 
     async def event(self, what: str) -> Said:
@@ -110,16 +113,18 @@ class Talk:
 
     def unexpected(self) -> list[str]:
         """What it said beyond what was waited for."""
+        nonsense = self._driver.nonsense
         events, asked = self._driver.events[self._events :], self._known_asked()[self._asked :]
         found = [
-            *(f"it says what is none of a driver's lines: {text[:200]}" for text in self._driver.nonsense[:1]),
+            *([f"it says what is none of a driver's lines: {nonsense}"] if nonsense is not None else []),
             *(f"an event is handed on that was not sent, or not then: {said.body}" for said in events[:1]),
             *(f"a request is handed on that was not sent, or not then: {said.body}" for said in asked[:1]),
         ]
         for number, answers in self._driver.answers.items():
             if len(answers) > 1 or not 0 < number <= self._calls:
-                found.append(f"call {number} has {len(answers)} answers: {[said.body for said in answers]}")
-        return found
+                found.append(f"call {number} has {len(answers)} answers: {[said.body for said in answers[:2]]}")
+                break
+        return [text[:_LONGEST] for text in found]
 
     def _known_asked(self) -> Sequence[Said]:
         return [said for said in self._driver.asked if not is_weather(said.body.get("method"))]
@@ -133,7 +138,7 @@ class Talk:
     async def _until(self, look: Callable[[], T | None], what: str) -> T:
         def found() -> T | None:
             seen = look()
-            if seen is None and (gone := self._driver.death or self._sidecar_death()):
+            if seen is None and (gone := self._driver.over or self._sidecar_death()):
                 raise Stopped(f"{what}: it is not there, and {gone}")
             return seen
 
@@ -147,7 +152,8 @@ class Talk:
         return None if ended is None else f"the sidecar has ended (exit code {ended.body['ended']})"
 
     def _hint(self) -> str:
-        return f"\n{self._driver.nonsense[0][:200]}: this is none of a driver's lines" if self._driver.nonsense else ""
+        nonsense = self._driver.nonsense
+        return "" if nonsense is None else f"\n{nonsense}: this is none of a driver's lines"
 
 
 def _at(said: Sequence[Said], place: int) -> Said | None:

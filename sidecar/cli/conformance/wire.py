@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -14,7 +15,8 @@ from protocol.base import JsonObject
 from .conversations import Kind, Line
 from .news import News
 
-_LONGEST_LINE: Final = 1 << 26
+_LONGEST_LINE: Final = 1 << 29
+"""Bytes: the longest message, each of its characters as an escape."""
 
 Mark = tuple[str, str]
 """The method of a notification, and the type of an event."""
@@ -55,6 +57,7 @@ class Wire:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
+        self.kill(signal.SIGKILL)  # a client may leave it behind
         for relay in self._relays:
             relay.close()
 
@@ -67,7 +70,8 @@ class Wire:
         """End the sidecar by a signal; harmless if it has ended."""
         if self._pid:
             self._killed_by = number
-            os.kill(self._pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and the relay will tell
+                os.kill(self._pid, number)
 
     async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
