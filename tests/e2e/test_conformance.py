@@ -268,6 +268,18 @@ def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...], complaint: str) 
     assert complaint in ran.stderr
 
 
+def test_a_reader_that_goes_away_ends_it_without_a_word() -> None:
+    command = f"set -o pipefail; {sys.executable} -m sidecar conformance --only script --only crash -- "
+    ran = subprocess.run(
+        ["bash", "-c", f"{command} {sys.executable} {DRIVERS / 'plain_driver.py'} | true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (1, "")
+
+
 def test_the_list_says_what_is_played_and_why_the_rest_is_not() -> None:
     told = json.loads(conformance("--list", "--json").stdout)["conversations"]
 

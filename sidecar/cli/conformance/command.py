@@ -55,7 +55,11 @@ def _execute(arguments: Arguments) -> int:
     program: str = arguments.driver[0]
     if shutil.which(program) is None:
         raise CommandError(f"there is no program {program!r}", _USAGE)
-    return asyncio.run(_unless_stopped(_examine(_chosen(arguments), arguments)))
+    try:
+        return asyncio.run(_unless_stopped(_examine(_chosen(arguments), arguments)))
+    except* BrokenPipeError:  # `… | head`: what the command line makes of it, it makes of the error alone
+        pass
+    raise BrokenPipeError
 
 
 def _chosen(arguments: Arguments) -> "list[Conversation]":
