@@ -8,6 +8,7 @@ import pytest
 
 from protocol.schema import json_schema
 from protocol.version import VERSION
+from sidecar.cli.command import Command
 from sidecar.cli.main import COMMANDS, main
 from tests.e2e.cli_process import COMMAND, Cli
 
@@ -37,13 +38,16 @@ async def test_no_command_and_an_unknown_one_are_wrong_usage(cli: Cli) -> None:
     assert "invalid choice: 'rum'" in unknown.err
 
 
-@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
-def test_every_command_has_a_help_that_names_config_and_store(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
+@pytest.mark.parametrize("command", [pytest.param(command, id=command.name) for command in COMMANDS])
+def test_every_command_has_a_help_and_those_that_start_a_server_name_its_options(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command.name, "--help"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert "--config FILE" in printed.out
-    assert "--store SPEC" in printed.out
+    for option in ("--config FILE", "--store SPEC"):
+        assert (option in printed.out) is command.has_server_options
+    assert command.has_server_options is (command.name != "conformance")
 
 
 async def test_schema_prints_the_contract_in_three_forms(cli: Cli) -> None:
