@@ -25,6 +25,8 @@ MAX_AROUND: Final = 160
 _AROUND: Final = 2
 """Lines before and after a change that are shown with it."""
 _LINES: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_GAP: Final = re.compile(r"(?<=\S) {24,}")
+"""What could push the rest of a line out of sight."""
 _ESCAPE: Final = "\N{MATHEMATICAL LEFT ANGLE BRACKET}"
 """Begins each escape, and nothing else: where it stands in a text it is escaped too."""
 
@@ -185,6 +187,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 def _visible(line: str, limit: int = MAX_SHOWN + 1) -> str:
     text = "".join(_visible_characters(line.rstrip("\r\n")[: limit + 1]))
+    text = _GAP.sub(lambda gap: f"{_ESCAPE}{len(gap[0])} spaces\N{MATHEMATICAL RIGHT ANGLE BRACKET}", text)
     return text if len(text) <= limit else f"{text[:limit]}[…]"
 
 

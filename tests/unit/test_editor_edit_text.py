@@ -244,6 +244,11 @@ def test_a_line_that_changes_is_shown_whole_and_one_that_stays_in_part() -> None
     ]  # fmt: skip
 
 
+def test_what_stands_far_to_the_right_is_not_out_of_sight() -> None:
+    made = [TextChange(0, 0, f"x = 1  # fine{' ' * 300}; steal()\n{' ' * 40}y = 2\n")]
+    assert shown(URI, "", made).split("\n")[2:] == ["+ x = 1  # fine⟨300 spaces⟩; steal()", f"+ {' ' * 40}y = 2"]
+
+
 @pytest.mark.parametrize(
     ("new", "fits"),
     [
