@@ -52,6 +52,11 @@ class _Owner(NamedTuple):
         return failure
 
 
+def has_modes(plan: AgentPlan) -> bool:
+    """Whether a provider has any: where none has, nobody need look at the state."""
+    return _owner(plan) is not None
+
+
 def modes_of(plan: AgentPlan, state: JsonObject) -> Modes | None:
     """The modes of a session with this state.
 

@@ -22,7 +22,7 @@ from .approvals import Dropped, SessionApprovals
 from .event_log import EventLog
 from .host_requests import HostRequests
 from .merge_patch import carry_over
-from .modes import mode_option
+from .modes import has_modes, mode_option
 from .provider_lifetimes import ProviderLifetimes
 from .record import SessionRecord
 from .slot import RunSlot
@@ -213,7 +213,7 @@ class OpenSession:
         """What the host may show as settings."""
         value = self.record.model or self.plan.model
         choices: list[str] = list(dict.fromkeys([*([value] if value else []), *models]))
-        mode = mode_option(self.plan, self.state())
+        mode = mode_option(self.plan, self.state()) if has_modes(self.plan) else None
         return (
             ConfigOption(
                 id="model",

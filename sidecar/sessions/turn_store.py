@@ -21,7 +21,7 @@ from sidecar.stores.memory_rows import MemoryWrite
 from .approvals import NO_QUESTIONS, Dropped, GoingOn
 from .event_log import is_lost
 from .ids import now
-from .modes import told
+from .modes import has_modes, told
 from .open_calls import Closing, close_calls
 from .open_session import OpenSession
 from .progress_mirror import ProgressMirror
@@ -166,6 +166,8 @@ class TurnStore:
 
     def _mode_changed(self, changes: Sequence[PutState]) -> list[Draft]:
         """What of this run's writes switches the session's mode, whatever the host has done meanwhile."""
+        if not has_modes(self._session.plan):
+            return []
         before = self._session.state()
         written = {change.key: from_json(change.value) for change in changes if change.value is not None}
         return told(self._session.plan, before, {**before, **written}, "model")

@@ -18,12 +18,12 @@ ID = "ep_1"
         (["<time>"], ["2026-01-02T03:04:05.678901Z"]),
         (["<ms>", "<number>"], [0, 2.5]),
         ("<hash>", f"sha256:{'0' * 64}"),
-        (["<dir>", "<dir>/a"], ["/work", "/work/a"]),
+        (["<dir>", "<dir>/a"], ["/home/ada", "/home/ada/a"]),
         (["<id:a>", "<id:b>", "<id:a>"], ["x", "y", "x"]),
     ],
 )
 def test_what_fits_fits(expected: Any, came: Any) -> None:
-    assert Matcher("/work").differs(expected, came) is None
+    assert Matcher("/home/ada").differs(expected, came) is None
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_what_fits_fits(expected: Any, came: Any) -> None:
     ],
 )
 def test_what_differs_is_told_with_its_place(expected: Any, came: Any, where: str) -> None:
-    assert Matcher("/work").differs(expected, came) == where
+    assert Matcher("/home/ada").differs(expected, came) == where
 
 
 def test_a_name_that_was_heard_can_be_said() -> None:
-    matcher = Matcher("/work")
+    matcher = Matcher("/home/ada")
     matcher.differs({"epoch": "<id:epoch1>"}, {"epoch": ID})
 
-    assert matcher.fill({"a": ["<id:epoch1>", "<dir>/b"]}) == {"a": [ID, "/work/b"]}
+    assert matcher.fill({"a": ["<id:epoch1>", "<dir>/b"]}) == {"a": [ID, "/home/ada/b"]}
     with pytest.raises(KeyError):
         matcher.fill("<id:epoch2>")
 
 
 def test_a_record_gets_names_and_keeps_what_the_host_minted() -> None:
-    names = Placeholders("/work")
-    sent = names.mask_sent({"params": {"sessionId": "s", "cwd": "/work"}})
+    names = Placeholders("/home/ada")
+    sent = names.mask_sent({"params": {"sessionId": "s", "cwd": "/home/ada"}})
     came = names.mask(
         {"sessionId": "s", "epoch": ID, "runId": "run_1", "durationMs": 3, "createdAt": "2026-01-02T03:04:05Z"}
     )

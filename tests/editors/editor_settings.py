@@ -16,7 +16,7 @@ ASKS: Final = "remove it"
 REMOVED: Final = "removed a.txt"
 """The answer where consent was given."""
 
-_MODEL = rf"""
+MODEL: Final = rf"""
 [[reply]]
 when_tool = "remove"
 text = "{{result}}"
@@ -63,7 +63,7 @@ def prepare(workspace: Workspace) -> None:
     """Give the user's default agent a tool that needs consent, and the open documents, as the page says."""
     config = Path(workspace.environment["XDG_CONFIG_HOME"]) / "agent-sidecar" / "sidecar.toml"
     model = config.with_name("model.toml")
-    model.write_text(_MODEL)
+    model.write_text(MODEL)
     plugins = config.with_name("plugins")
     plugins.mkdir(mode=0o755)
     (plugins / "editor_tools.py").write_text(PLUGIN)

@@ -15,27 +15,11 @@ from tests.bench.clients_run import note
 from tests.bench.processes import gone
 from tests.bench.waiting import eventually
 from tests.editors.conftest import BEGINNING, STALLS, Workspace, npm_version, steps
-from tests.editors.editor_settings import PLUGIN
+from tests.editors.editor_settings import MODEL, PLUGIN
 
 SCRIPT = Path(__file__).parent / "node" / "acp.mjs"
 MODULES = Path(sys.prefix) / "editors" / "node_modules"
 """Where `.ci/run` installs packages of Node."""
-
-MODEL = f"""
-[[reply]]
-when_tool = "remove"
-text = "{{result}}"
-[[reply]]
-when = "remove"
-calls = [{{ name = "remove", arguments = {{ path = "a.txt" }} }}]
-[[reply]]
-when = "{STALLS}"
-text = ["Once upon", " a time"]
-stall = true
-[[reply]]
-when = "."
-text = ["You said: ", "{{input}}"]
-"""
 
 
 @pytest.fixture

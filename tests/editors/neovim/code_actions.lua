@@ -3,26 +3,9 @@
 local file = arg[1]
 local asked, messages, shown, choice = {}, {}, {}, {}
 
-local function say(step, value)
-  io.stdout:write(vim.json.encode({ step = step, value = value }), "\n")
-end
+local bench = dofile(vim.fs.joinpath(vim.fs.dirname(arg[0]), "bench.lua"))
+local say, wait, watch = bench.say, bench.wait, bench.watch
 
-local function wait(what, condition)
-  if not vim.wait(20000, condition, 5) then
-    io.stderr:write("waited in vain for ", what, "\n")
-    io.stdout:flush()
-    os.exit(1)
-  end
-end
-
--- What Neovim does with each is left as it is; this only watches.
-local function watch(method, list)
-  local original = vim.lsp.handlers[method]
-  vim.lsp.handlers[method] = function(err, params, context, ...)
-    table.insert(list, params)
-    return original(err, params, context, ...)
-  end
-end
 watch("window/showMessage", messages)
 watch("window/showDocument", shown)
 vim.api.nvim_echo = function() end -- messages of the server would stand between the lines of JSON
