@@ -238,3 +238,16 @@ async def test_a_run_tells_how_full_the_models_context_is(start_host: Any, work:
     assert told == [(4, 900), (8, 900)]
     (event,) = unknown.events("usage.updated")
     assert (event["data"]["contextUsed"], "contextSize" in event["data"]) == (4, False)
+
+
+async def test_the_host_is_told_when_other_models_are_configured(start_host: Any, work: Path) -> None:
+    configure(work, '[agents.a]\nmodel = "scripted:echo"')
+    host = await start_host()
+    before = set(await listed(host))
+    configure(work, '[agents.a]\nmodel = "scripted:other.toml"')
+
+    await host.request("reloadConfig")
+
+    (updated,) = [message["params"] for message in host.messages if message.get("method") == "config/updated"]
+    assert ("scripted:echo" in before, "scripted:echo" in updated["models"]) == (True, False)
+    assert "scripted:other.toml" in updated["models"]
