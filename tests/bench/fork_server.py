@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import sys
+import traceback
 
 PRELOADED = (
     "sidecar.app",
@@ -98,6 +99,8 @@ def _become(wanted: dict[str, object], streams: list[int]) -> None:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
         sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
 
