@@ -130,7 +130,8 @@ _Outcome = tuple[Any, BaseException | None]
 
 def _in_thread(name: str, call: Callable[[], Any]) -> asyncio.Future[_Outcome]:
     """Start `call` in a thread that the process does not wait for."""
-    if not _free_threads.acquire(blocking=False):
+    slots = _free_threads
+    if not slots.acquire(blocking=False):
         raise ToolError(f"{MAX_THREADS} tools are at work, and no other can be started; try again later.")
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_Outcome] = loop.create_future()
@@ -142,7 +143,7 @@ def _in_thread(name: str, call: Callable[[], Any]) -> asyncio.Future[_Outcome]:
         except BaseException as error:  # the loop's side tells them apart
             outcome = None, error
         finally:
-            _free_threads.release()
+            slots.release()
         try:
             loop.call_soon_threadsafe(_settle, future, outcome)
         except RuntimeError:  # the loop is closed
@@ -151,7 +152,7 @@ def _in_thread(name: str, call: Callable[[], Any]) -> asyncio.Future[_Outcome]:
     try:
         threading.Thread(target=work, name=f"tool-{name}", daemon=True).start()
     except RuntimeError as error:
-        _free_threads.release()
+        slots.release()
         raise ToolError("The system has no thread left for another tool; try again later.") from error
     return future
 

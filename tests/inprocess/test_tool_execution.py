@@ -19,10 +19,13 @@ from sidecar.tools.execution import ToolCrashed, ToolTimeout, call_function
 
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
-    """Ends every thread that waits for it, at the latest with the test."""
+    """Ends every thread that waits for it, at the latest with the test: none is there when the next one begins."""
     event = threading.Event()
     yield event
     event.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("tool-"):
+            thread.join(10)
 
 
 async def call(made: FunctionTool, *, timeout_s: float | None = 10, kwargs: Any = None, **arguments: Any) -> Any:
