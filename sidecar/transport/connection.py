@@ -143,7 +143,7 @@ class Connection:
             ThreadReadTransport(self._reader, fd)
         else:
             self._was_blocking[fd] = os.get_blocking(fd)
-            await asyncio.get_running_loop().connect_read_pipe(lambda: self._reader, io.FileIO(fd, "rb"))
+            await asyncio.get_running_loop().connect_read_pipe(lambda: self._reader, _pipe(fd, "rb"))
 
     async def _connect_writer(self) -> None:
         fd = self._outbound
@@ -151,7 +151,7 @@ class Connection:
             ThreadWriteTransport(self._writer, fd)
         else:
             self._was_blocking[fd] = os.get_blocking(fd)
-            await asyncio.get_running_loop().connect_write_pipe(lambda: self._writer, io.FileIO(fd, "wb"))
+            await asyncio.get_running_loop().connect_write_pipe(lambda: self._writer, _pipe(fd, "wb"))
 
     def _needs_thread(self, fd: int) -> bool:
         """Whether the loop must not poll the descriptor.
@@ -189,6 +189,16 @@ class Connection:
             self._tap.gone(why)
         # Later: `send` may have found it out, and its caller is in the middle of something.
         asyncio.get_running_loop().call_soon(self._receiver.on_gone, why)
+
+
+def _pipe(fd: int, mode: Literal["rb", "wb"]) -> io.FileIO:
+    """A file for the loop's pipe transport, which closes the descriptor when it ends.
+
+    uvloop closes it first and the file afterwards (its issue 763). A second close hits whatever another thread has
+    opened under that number in between, such as the store's database.
+    """
+    closes_it_itself = type(asyncio.get_running_loop()).__module__.partition(".")[0] == "uvloop"
+    return io.FileIO(fd, mode, closefd=not closes_it_itself)
 
 
 def _same_file(fd: int, other: int) -> bool:
