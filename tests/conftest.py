@@ -1,8 +1,9 @@
 """Fixtures of every kind of test. The bench itself is in `tests/bench`."""
 
 import os
+import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.bench import clients_run
 from tests.bench.fake_model import FakeModel
 from tests.bench.host import FakeHost
+from tests.bench.small_disk import SmallDisk
 
 # Sidecars are started by the hundred. Where a machine forbids bytecode, each would compile the whole program anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -82,3 +84,15 @@ async def model() -> AsyncIterator[FakeModel]:
 def store(tmp_path: Path) -> str:
     """A store in a file of its own."""
     return f"sqlite:{tmp_path / 'sessions.db'}"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A tmpfs; skips where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount a small disk here")
+    yield SmallDisk(folder)
+    subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -1,6 +1,7 @@
 """What a run tells upward while it works: events, and messages to store with them. A Protocol; stores nothing."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from protocol.base import JsonObject
@@ -44,6 +45,8 @@ class Draft:
     """Requests to the host whose record is stored with the event."""
     in_history: bool = True
     """Whether the message belongs into the transcript."""
+    stored: "asyncio.Future[Exception | None] | None" = field(default=None, compare=False)
+    """Is told once what kept the event from being stored, or `None` when it is; for whoever may answer only then."""
 
 
 class RunSink(Protocol):

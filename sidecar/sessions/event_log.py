@@ -158,8 +158,10 @@ class EventLog:
             self._backlog.append(_Pending(unit, drafts, caller, extra, before_send, send))
             try:
                 await self._save_backlog()
-            except (Unavailable, Refused) as error:
-                if not keep or isinstance(error, Refused):  # a refused unit would stand in the way for good
+            except StoreError as error:
+                _tell(drafts, error)
+                # A refused unit would stand in the way for good.
+                if isinstance(error, Refused) or (isinstance(error, Unavailable) and not keep):
                     self._backlog.pop()
                     self._next_seq = first
                 raise
@@ -233,6 +235,7 @@ class EventLog:
                 reached("event.sent.before")
                 self._send_all(pending)
                 reached("event.sent.after")
+            _tell(pending.drafts, None)
             self.wake()
 
     async def _commit(self, unit: Unit) -> None:
@@ -263,6 +266,12 @@ class EventLog:
                 fields.update(pending.extra)
             self._sent_seq = event.seq
             self._outlet.send_event(fields)
+
+
+def _tell(drafts: Sequence[Draft], error: StoreError | None) -> None:
+    for draft in drafts:
+        if draft.stored is not None and not draft.stored.done():
+            draft.stored.set_result(error)
 
 
 def is_lost(error: StoreError) -> bool:

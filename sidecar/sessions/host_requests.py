@@ -9,12 +9,16 @@ from typing import Final, Literal
 
 from protocol.base import Json, JsonObject
 from protocol.sessions import PendingRequest, RequestKind
+from sidecar.errors import StorageFailed
 
 from .ids import new_id, now
 from .outlet import AskFailed
 
 KEPT_RESOLVED: Final = 1_000
 """Requests of a session that are known to be resolved; an answer to an older one is to an unknown request."""
+
+STORED_S: Final = 10.0
+"""So long an answer that was brought late waits to be stored with what comes of it."""
 
 Resolved = Literal["resolved", "alreadyResolved", "unknown"]
 
@@ -31,6 +35,10 @@ class OpenRequest:
     is_answered: bool = False
     """That is what counts."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    stored: "asyncio.Future[Exception | None]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """For the event that tells of its end."""
     progress: Callable[[str], None] | None = None
     """Takes what the host tells while it works."""
 
@@ -58,12 +66,16 @@ class HostRequests:
         Args:
             request_id: Which.
             answer: An object with `result` or `error`.
+
+        Raises:
+            StorageFailed: it counts for the run, and is not stored.
         """
         request = self._open.get(request_id)
         if request is not None and not request.is_taken and not request.answer.done():
             request.answer.set_result(answer)
             await request.closed.wait()
             if request.is_answered:
+                await _stored(request)
                 return "resolved"
         return "alreadyResolved" if self.knows(request_id) else "unknown"
 
@@ -136,6 +148,20 @@ async def first_answer(request: OpenRequest, asked: "asyncio.Task[Json]") -> Jso
         error = answer["error"]
         raise AskFailed(_code(error.get("code")), str(error.get("message", "the host could not")))
     return answer.get("result")
+
+
+async def _stored(request: OpenRequest) -> None:
+    """Wait until the end of a request is stored: only then a crash cannot lose the answer.
+
+    Raises:
+        StorageFailed: it is not.
+    """
+    try:
+        error = await asyncio.wait_for(asyncio.shield(request.stored), STORED_S)
+    except TimeoutError:
+        error = f"that took longer than {STORED_S:g} s"
+    if error is not None:
+        raise StorageFailed(f"the run has taken the answer, but it is not stored yet: {error}; do not send it again")
 
 
 def _code(code: Json) -> int:

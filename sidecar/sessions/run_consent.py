@@ -19,7 +19,7 @@ from sidecar.crash_points import reached
 
 from .approval_options import DENIED, Answer, message_request, options_for, read_action, read_outcome
 from .approvals import Held, Parked, Question
-from .host_requests import first_answer, new_pending
+from .host_requests import OpenRequest, first_answer, new_pending
 from .open_session import OpenSession
 from .outlet import AskFailed, Outlet
 from .rule_keeping import rule_of
@@ -145,7 +145,7 @@ class RunConsent:
             if answer is None:
                 self._session.requests.close(request_id, forget=True)
         if answer is not None:
-            await asyncio.shield(self._decide(held, request_id, answer, by))
+            await asyncio.shield(self._decide(held, request, answer, by))
 
     async def _sent(self, question: Question, timeout_s: float | None) -> JsonObject:
         """The client's answer, as `host/requestApproval` has it."""
@@ -157,12 +157,13 @@ class RunConsent:
         action = await self._outlet.ask(_MESSAGE_REQUEST, shown, timeout=timeout_s, answered=taken)
         return _as_outcome(read_action(action, options))
 
-    async def _decide(self, held: Held, request_id: str, answer: Answer, by: By) -> None:
+    async def _decide(self, held: Held, request: OpenRequest, answer: Answer, by: By) -> None:
+        request_id = request.pending.request_id
         question = held.questions[request_id] = held.questions[request_id].decided(answer)
         reached("approval.decide.before")
         data: JsonObject = {"requestId": request_id, "outcome": answer.outcome, "by": by}
         try:
-            await self._sink.commit(Draft("request.resolved", data, requests=(question.note(),)))
+            await self._sink.commit(Draft("request.resolved", data, requests=(question.note(),), stored=request.stored))
         finally:
             self._session.requests.close(request_id)
         reached("approval.decide.after")

@@ -157,8 +157,12 @@ class RunHost:
         finally:
             self._requests.close(pending.request_id)
             if opened:
-                resolved: JsonObject = {"requestId": pending.request_id, "outcome": outcome, "by": by}
-                self._sink.stage(Draft("request.resolved", resolved, requests=(RequestNote(pending.request_id),)))
+                data: JsonObject = {"requestId": pending.request_id, "outcome": outcome, "by": by}
+                closing = (RequestNote(pending.request_id),)
+                self._sink.stage(Draft("request.resolved", data, requests=closing, stored=request.stored))
+                # A tool's result is stored with that event; other answers have no place of their own to be stored in.
+                if request.is_answered and question.kind != "hostTool":
+                    await self._sink.commit()
         return answer
 
 

@@ -1,10 +1,7 @@
 """Storage that fails: told in the answer that it affects; the process lives, and saving resumes by itself."""
 
 import contextlib
-import os
 import sqlite3
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +9,9 @@ import pytest
 
 from tests.bench.fake_model import FakeModel, Stall, T
 from tests.bench.host import FakeHost, RpcError
+from tests.bench.small_disk import SmallDisk
 
 START = {"type": "start"}
-
-
-class SmallDisk:
-    """A disk of two mebibytes, to be filled to the brim and to be freed again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.store = f"sqlite:{folder / 'sessions.db'}"
-        self._ballast = folder / "ballast"
-
-    def fill(self) -> None:
-        """Leave no room for another page."""
-        with contextlib.suppress(OSError), self._ballast.open("wb", buffering=0) as file:
-            while file.write(b"x" * 4096):
-                pass
-
-    def free(self) -> None:
-        """Make room again."""
-        self._ballast.unlink()
-
-    def remount(self, how: str) -> None:
-        """Read-only (`ro`) or not (`rw`)."""
-        subprocess.run(["mount", "-o", f"remount,{how}", str(self.folder)], check=True)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A tmpfs; skips where none can be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("cannot mount a small disk here")
-    yield SmallDisk(folder)
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 async def assert_lives_without_its_store(host: FakeHost) -> None:
