@@ -249,10 +249,12 @@ def test_each_process_is_held_to_the_rules_of_its_own() -> None:
     assert told == []
 
 
-@pytest.mark.parametrize("field", ["seq", "prevSeq", "runId"])
-def test_an_event_that_cannot_be_placed_is_told(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "odd"), [("seq", [1]), ("seq", ""), ("prevSeq", [1]), ("prevSeq", ""), ("prevSeq", []), ("runId", [1])]
+)
+def test_an_event_that_cannot_be_placed_is_told(field: str, odd: Any) -> None:
     kind, message = event(1)
-    message["params"][field] = [1]
+    message["params"][field] = odd
 
     (told,) = found(*CREATED, (kind, message), *END)
 

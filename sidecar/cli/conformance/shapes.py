@@ -65,7 +65,8 @@ def _fault_of_event(event: JsonObject) -> str | None:
         return "an event has a 'sessionId' and a 'type'"
     if not isinstance(event.get("runId", ""), str):
         return "the 'runId' of an event is a string"
-    if number(event.get("seq")) is None or number(event.get("prevSeq") or 0) is None:
+    before = event.get("prevSeq")
+    if number(event.get("seq")) is None or (before is not None and number(before) is None):
         return "an event is numbered: 'seq', and 'prevSeq' if it has one, are integers"
     return None
 
