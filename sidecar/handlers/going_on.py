@@ -6,7 +6,6 @@ from sidecar.sessions.approvals import Held, Parked
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.supplied import missing
 from sidecar.sessions.turn_request import TurnRequest
-from sidecar.sessions.views import find_run
 from sidecar.telemetry import LOGGER
 
 from .services import Services
@@ -20,19 +19,17 @@ class GoingOnRun:
         session: OpenSession,
         held: Held,
         parked: Parked,
-        run_id: str | None,
         services: Services,
         *,
         kwargs: JsonObject | None = None,
         client_kwargs: JsonObject | None = None,
     ) -> None:
-        """Take the calls, so that no other run goes on with them.
+        """Take the calls, so that no other run goes on with them; under the promised id, if no run has had that yet.
 
         Args:
             session: The session.
             held: The calls.
             parked: What the earlier run has left for this one.
-            run_id: Its id; `None`: a new one.
             services: The sidecar's.
             kwargs: `functionInvocationKwargs`, which are stored nowhere.
             client_kwargs: Likewise.
@@ -40,8 +37,8 @@ class GoingOnRun:
         self._session = session
         self._held = held
         self._services = services
-        self._ticket = services.tickets.register(session.session_id, run_id)
-        held.taken_by = self._ticket.run_id
+        self._ticket = services.tickets.register(session.session_id, None if held.has_begun else parked.next_run_id)
+        held.taken_by, held.has_begun = self._ticket.run_id, True
         self._request = TurnRequest(
             input_messages=(),
             options=parked.options,
@@ -71,25 +68,34 @@ class GoingOnRun:
             self._services.tickets.forget(self._ticket)
 
 
+def take(
+    session: OpenSession,
+    held: Held,
+    services: Services,
+    *,
+    kwargs: JsonObject | None = None,
+    client_kwargs: JsonObject | None = None,
+) -> GoingOnRun | None:
+    """The run that goes on with decided calls; they are taken by that.
+
+    Nothing is waited for between the look and the taking: two that come at the same moment would both go on.
+
+    Returns:
+        `None` where another run has the calls, or has had them, and where something is still to be decided.
+    """
+    if held.parked is None or held.taken_by is not None or not held.is_decided or held not in session.approvals:
+        return None
+    return GoingOnRun(session, held, held.parked, services, kwargs=kwargs, client_kwargs=client_kwargs)
+
+
 async def keep_promises(session: OpenSession, services: Services) -> None:
     """Go on with what was decided in a process that died: a client may have been told of that run.
 
     As long as the host has not supplied its tools and providers again, it waits: the call would find no tool.
-
-    Raises:
-        StoreError: it could not be looked up.
     """
     if missing(session.record, session.supplied):
         return
-    while (held := session.approvals.promised()) is not None and held.parked is not None:
-        await GoingOnRun(session, held, held.parked, await promised_id(session, held.parked), services).run()
-
-
-async def promised_id(session: OpenSession, parked: Parked) -> str | None:
-    """The id that was promised for the run that goes on; `None` where a run has had it already.
-
-    Raises:
-        StoreError: it could not be looked up.
-    """
-    has_begun = await find_run(session.store, session.session_id, parked.next_run_id) is not None
-    return None if has_begun else parked.next_run_id
+    while (held := session.approvals.promised()) is not None:
+        going_on = take(session, held, services)
+        if going_on is not None:
+            await going_on.run()

@@ -10,7 +10,7 @@ from sidecar.sessions.host_requests import Resolved
 from sidecar.sessions.open_session import OpenSession
 from sidecar.sessions.views import was_resolved
 
-from .going_on import GoingOnRun, promised_id
+from .going_on import take
 from .services import Call, Reply, Services
 
 
@@ -36,7 +36,7 @@ async def resolve_request(params: ResolveRequestParams, call: Call, services: Se
         status = await _decide(session, Deciding(held, params.request_id, decided), question)
     elif question.decision is not None:
         status = "alreadyResolved"
-    return await _gone_on(params, session, held, status, services)
+    return _gone_on(params, session, held, status, services)
 
 
 async def _decide(session: OpenSession, decided: Deciding, question: Question) -> Resolved:
@@ -50,18 +50,13 @@ async def _decide(session: OpenSession, decided: Deciding, question: Question) -
     return "resolved"
 
 
-async def _gone_on(
+def _gone_on(
     params: ResolveRequestParams, session: OpenSession, held: Held, status: Resolved, services: Services
 ) -> ResolveRequestResult | Reply:
-    if held.parked is None or not held.is_decided:
-        return ResolveRequestResult(status=status)
-    run_id = await promised_id(session, held.parked)
-    if held.taken_by is not None:
-        return ResolveRequestResult(status=status)
     kwargs = params.function_invocation_kwargs
-    going_on = GoingOnRun(
-        session, held, held.parked, run_id, services, kwargs=kwargs, client_kwargs=params.client_kwargs
-    )
+    going_on = take(session, held, services, kwargs=kwargs, client_kwargs=params.client_kwargs)
+    if going_on is None:
+        return ResolveRequestResult(status=status)
     return Reply(ResolveRequestResult(status=status, run_id=going_on.run_id), going_on.run)
 
 

@@ -96,6 +96,8 @@ class Held:
     """The run that asks, or that goes on with the calls; another one leaves them alone."""
     is_promised: bool = False
     """It was decided in a process that died: a client may have been told of the run that goes on."""
+    has_begun: bool = False
+    """A run has had the id that was promised for the one that goes on."""
     storing: int = 0
     """Decisions that are on their way into the store."""
 
@@ -141,13 +143,16 @@ class SessionApprovals:
     def __init__(self) -> None:
         self._held: list[Held] = []
 
-    def restore(self, session_id: str, requests: Mapping[str, bytes], cut: Collection[str]) -> None:
+    def restore(
+        self, session_id: str, requests: Mapping[str, bytes], cut: Collection[str], begun: Collection[str]
+    ) -> None:
         """Take in what is stored.
 
         Args:
             session_id: The session.
             requests: Its stored requests.
             cut: Runs that were asking when their process died: nobody was told of a run that goes on.
+            begun: Promised runs that have begun.
 
         Raises:
             Damaged: a record does not read back.
@@ -155,7 +160,9 @@ class SessionApprovals:
         for question in read_questions(session_id, requests):
             self._add(question)
         for held in self._held:
-            held.is_promised = held.is_decided and held.parked is not None and held.parked.run_id not in cut
+            if held.parked is not None:
+                held.is_promised = held.is_decided and held.parked.run_id not in cut
+                held.has_begun = held.parked.next_run_id in begun
 
     def hold(self, questions: Sequence[Question], run_id: str) -> Held:
         """Questions of one answer are about to be asked by a run."""
@@ -198,6 +205,10 @@ class SessionApprovals:
     def __bool__(self) -> bool:
         """Whether something is held."""
         return bool(self._held)
+
+    def __contains__(self, held: Held) -> bool:
+        """Whether it is held still."""
+        return any(one is held for one in self._held)
 
     @property
     def holding(self) -> frozenset[str]:

@@ -31,6 +31,7 @@ from .settling import settle
 from .storage_errors import storage_error
 from .supplied import NOTHING, Supplied
 from .transcript import Transcript
+from .views import promised_runs_begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,9 @@ class Opener:
             admit(session)
             recovered = await repair(store, session.log, snapshot)
             cut = {run.run_id for run in snapshot.unfinished_runs}
-            session.approvals.restore(lease.session, parkable(lease.session, snapshot.requests), cut)
+            requests = parkable(lease.session, snapshot.requests)
+            begun = await promised_runs_begun(store, lease.session, requests)
+            session.approvals.restore(lease.session, requests, cut, begun)
         except StoreError as error:
             raise storage_error(error, lease.session) from error
         return session, recovered

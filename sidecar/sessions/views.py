@@ -1,6 +1,6 @@
 """What `getState`, `listSessions` and the answers of runs show of sessions, open here or only stored. Reads only."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -167,6 +167,17 @@ async def find_run(store: SessionStore, session_id: str, run_id: str) -> RunReco
     """
     stored = await store.find_run(session_id, run_id)
     return None if stored is None else RunRecord.model_validate_json(stored.body)
+
+
+async def promised_runs_begun(store: SessionStore, session_id: str, requests: Mapping[str, bytes]) -> frozenset[str]:
+    """Of the runs that were promised for decided calls, those that have begun.
+
+    Raises:
+        Damaged: a request does not read back.
+        StoreError: the runs could not be read.
+    """
+    promised = {one.parked.next_run_id for one in read_questions(session_id, requests) if one.parked and one.decision}
+    return frozenset([run_id for run_id in promised if await find_run(store, session_id, run_id) is not None])
 
 
 async def run_output(store: SessionStore, session_id: str, run: RunRecord) -> tuple[Message, ...]:
