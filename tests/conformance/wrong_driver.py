@@ -64,11 +64,9 @@ class ReusesIds(Client):
 class AsksOnAfterShutdown(Client):
     """Does not know when to stop."""
 
-    def end(self) -> None:
-        super().end()
-        self.send(id="more", method="getState", params={})
-
     def take_answer(self, message: Any) -> None:
+        if message["id"] == "end":
+            self.send(id="more", method="getState", params={})
         if message["id"] != "more":
             super().take_answer(message)
 
