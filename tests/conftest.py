@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.bench import clients_run
 from tests.bench.fake_model import FakeModel
@@ -54,6 +55,11 @@ SCALE = float(os.environ.get("AGENT_SIDECAR_TEST_SCALE", "1"))
 def scaled(count: int) -> int:
     """A repeat count, scaled by `AGENT_SIDECAR_TEST_SCALE`."""
     return max(1, round(count * SCALE))
+
+
+# The suite of a commit is the same each time; the longer ones look for what it has missed, and print how to repeat it.
+settings.register_profile("scaled", max_examples=scaled(100), derandomize=SCALE <= 1, print_blob=True, deadline=None)
+settings.load_profile("scaled")
 
 
 @pytest.fixture

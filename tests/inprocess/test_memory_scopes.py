@@ -53,7 +53,7 @@ def canaries(records: Iterable[Scope], asked_for: Scope) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @given(stored=st.lists(scopes, min_size=1, max_size=8), others=st.lists(scopes, max_size=4))
-@settings(max_examples=scaled(40), deadline=None)
+@settings(max_examples=scaled(40))
 async def test_every_surface_gives_exactly_what_is_the_scopes_own(
     kind: str, stored: list[Scope], others: list[Scope]
 ) -> None:

@@ -14,6 +14,7 @@ from sidecar.errors import ModelBadStream, SidecarError
 from sidecar.models.openai_stream import CompletionReader
 from sidecar.models.sse import MAX_EVENT_BYTES
 from tests.bench.model_script import DONE, TC, Chunk, F, Item, Raw, T, Think, answer, encode
+from tests.conftest import scaled
 
 
 def read(*pieces: bytes) -> list[ChatUpdate]:
@@ -213,7 +214,7 @@ def test_any_bytes_at_all_end_in_an_answer_or_a_typed_error(noise: bytes, data: 
     assert error is not None or any("Finished" in update for update in updates)
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),

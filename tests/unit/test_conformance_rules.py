@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sidecar.cli.conformance.conversations import Kind, Line, conversations
 from sidecar.cli.conformance.rules import check
+from tests.conftest import scaled
 
 Json = dict[str, Any]
 Step = tuple[Kind, Any]
@@ -280,7 +281,7 @@ def mutated(value: Any, random: Random) -> Any:
     return {**value, key: mutated(value[key], random)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150))
 @given(random=st.randoms(use_true_random=False), start=st.integers(0, len(GOLDEN) - 1))
 def test_no_log_makes_the_rules_raise(random: Random, start: int) -> None:
     steps = list[Step]()

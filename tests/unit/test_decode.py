@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -38,13 +38,11 @@ def plain(value: Any) -> Any:
             return value
 
 
-@settings(deadline=None)
 @given(JSON_VALUES)
 def test_every_value_survives_and_lone_surrogates_are_replaced(value: Any) -> None:
     assert decode(json.dumps(value).encode()) == plain(value)
 
 
-@settings(deadline=None)
 @given(JSON_VALUES)
 def test_what_is_written_is_read_back(value: Any) -> None:
     assert decode(encode_json(value)) == plain(value)

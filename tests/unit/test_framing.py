@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.transport.framing import MAX_HEADER_BYTES, Fault, FrameParser, Framing, Item, encode
@@ -42,7 +42,6 @@ def bytewise(stream: bytes) -> list[bytes]:
     return [stream[i : i + 1] for i in range(len(stream))]
 
 
-@settings(deadline=None)
 @given(bodies=st.lists(BODIES, max_size=6), framing=FRAMINGS, data=st.data())
 def test_frames_survive_any_split(bodies: list[bytes], framing: Framing, data: st.DataObject) -> None:
     stream = b"".join(encode(body, framing) for body in bodies)
@@ -208,7 +207,6 @@ def test_an_oversize_body_cut_by_the_end_is_still_reported() -> None:
     assert fault.kind == "tooLarge"
 
 
-@settings(deadline=None)
 @given(framing=FRAMINGS, data=st.data())
 def test_no_mutation_makes_the_parser_deaf(framing: Framing, data: st.DataObject) -> None:
     stream = bytearray(encode(GOOD, framing) * 3)
@@ -232,7 +230,6 @@ def test_no_mutation_makes_the_parser_deaf(framing: Framing, data: st.DataObject
     assert last == GOOD or (framing == "header" and isinstance(last, Fault) and last.kind != "badHeader")
 
 
-@settings(deadline=None)
 @given(noise=st.binary(max_size=400), data=st.data())
 def test_any_bytes_cut_anywhere_give_the_same_items(noise: bytes, data: st.DataObject) -> None:
     stream = noise + b"\r\n" + encode(GOOD, "header") + encode(GOOD, "ndjson")

@@ -14,6 +14,7 @@ from sidecar.errors import ModelBadStream, SidecarError
 from sidecar.models.openai_responses_stream import ResponseReader
 from tests.bench.model_script import DONE, Raw, T, Think, encode, event
 from tests.bench.response_script import Call, End, Event, Item, Refuse, ResponseScript, Search
+from tests.conftest import scaled
 
 DONE_EVENT = {"type": "response.completed", "response": {"id": "resp_1", "output": []}}
 
@@ -250,7 +251,7 @@ KINDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 @given(KINDS, st.dictionaries(st.sampled_from(KNOWN_FIELDS), ODD, max_size=5))
 def test_events_and_documents_of_any_shape_end_in_an_answer_or_a_typed_error(kind: str, fields: dict[str, Any]) -> None:
     odd = {"type": f"response.{kind}", **fields}
