@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from .agents import AgentSpec, ModelName, ProviderEntry
 from .base import MAX_ID_LENGTH, Flag, Json, JsonObject, Params, Whole, WireModel
@@ -63,6 +63,12 @@ class ConfigOption(WireModel):
     name: str
     value: Json
     choices: tuple[ConfigChoice, ...] | None = None
+
+    @model_serializer(mode="wrap")
+    def _with_value(self, handler: SerializerFunctionWrapHandler) -> JsonObject:
+        """A setting that has no value says so: `value` is there, and null."""
+        fields: JsonObject = handler(self)
+        return {"id": fields.pop("id"), "name": fields.pop("name"), "value": fields.pop("value", None), **fields}
 
 
 RequestKind = Literal["approval", "elicitation", "hostTool", "hostProvider"]

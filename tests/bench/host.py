@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from tests.bench.contract import check_params, check_result
 from tests.bench.handles import PATIENCE_S, Asked, HostRun, HostSession, RpcError
 from tests.bench.ledger import Ledger
 from tests.bench.sidecar_process import SidecarProcess
@@ -95,6 +96,7 @@ class FakeHost:
         self._fresh = fresh
         self._ids = itertools.count(1001)  # below that, ids are the tests' own
         self._waiting: dict[int | str, asyncio.Future[Json]] = {}
+        self._methods: dict[int | str, str] = {}
         self._replays: dict[int | str, Json] = {}
         self._changed = asyncio.Condition()
         self._checker = EventChecker() if check else None
@@ -156,6 +158,7 @@ class FakeHost:
     def ask(self, method: str, params: Any = None, *, request_id: int | str | None = None) -> Asked:
         """Send a request; its answer is waited for elsewhere."""
         request_id = next(self._ids) if request_id is None else request_id
+        self._methods[request_id] = method
         if method == "resumeSession" and isinstance(params, dict):
             self._replays[request_id] = params.get("replayFrom") or {}
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
@@ -296,6 +299,8 @@ class FakeHost:
     def _take(self, message: Json) -> None:
         self.messages.append(message)
         if "method" in message and "id" in message:
+            if self._checker is not None:
+                check_params(message["method"], message["params"])
             self._serve(message)
         elif message.get("method") == "run/event":
             if self._checker is not None:
@@ -305,6 +310,8 @@ class FakeHost:
             if waiting is not None:
                 assert not waiting.done(), f"answered twice: {message}"
                 result = message.get("result")
+                if self._checker is not None and "result" in message:
+                    check_result(self._methods[message["id"]], result)
                 if (
                     self._checker is not None
                     and isinstance(result, dict)
