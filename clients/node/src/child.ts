@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 import { SidecarDied } from "./errors.js";
+import { guarded } from "./guarded.js";
 
 const STDERR_LINES_KEPT = 40;
 /** Between the first sign of the end and giving up on the rest: a grandchild may hold a pipe open for long. */
@@ -35,7 +36,7 @@ export class SidecarProcess {
     createInterface({ input: child.stderr, crlfDelay: Infinity }).on("line", (line) => {
       this.#stderr.push(line);
       this.#stderr.splice(0, this.#stderr.length - STDERR_LINES_KEPT);
-      onStderr?.(line);
+      guarded(() => onStderr?.(line));
     });
     this.ended = new Promise((resolve) => {
       let grace: NodeJS.Timeout | undefined;

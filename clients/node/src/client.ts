@@ -2,12 +2,12 @@
 import { randomUUID } from "node:crypto";
 
 import { declarations, HostAnswers } from "./answers.js";
-import { guarded } from "./connection.js";
 import type { Methods, ServerNotifications, SidecarOptions } from "./contract.js";
 import { findSidecar } from "./discovery.js";
 import { SidecarDied } from "./errors.js";
 import type { EventListener, SidecarEvent } from "./events.js";
 import type { Trace } from "./frames.js";
+import { guarded } from "./guarded.js";
 import type { Server } from "./handshake.js";
 import type { Host } from "./host.js";
 import { Intake } from "./intake.js";

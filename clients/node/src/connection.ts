@@ -12,6 +12,7 @@ import {
 import type { SidecarProcess } from "./child.js";
 import { INTERNAL_ERROR, REQUEST_CANCELLED, RpcError, SidecarDied, SidecarError } from "./errors.js";
 import { FrameReader, FrameWriter, OUTPUT_ENDED, type Trace } from "./frames.js";
+import { guarded, warn } from "./guarded.js";
 
 /** What a handler of a reverse request can do besides answering. */
 export interface HandlerContext {
@@ -135,17 +136,4 @@ export class Connection {
     if (code === REQUEST_CANCELLED && signal?.aborted) return signal.reason;
     return new RpcError(code, message, data ?? {});
   }
-}
-
-/** Calls a listener of the host's; what it throws is shown as a warning, and stops nothing. */
-export function guarded(call: () => void): void {
-  try {
-    call();
-  } catch (error) {
-    warn(error);
-  }
-}
-
-function warn(error: unknown): void {
-  process.emitWarning(error instanceof Error ? error : String(error));
 }

@@ -61,3 +61,5 @@ export class SidecarIncompatible extends SidecarError {
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 export const REQUEST_CANCELLED = -32800;
+/** The sidecar was shut down before it could answer. */
+export const SERVER_CANCELLED = -32802;

@@ -7,13 +7,15 @@ import {
   StreamMessageWriter,
 } from "vscode-jsonrpc/node";
 
+import { guarded } from "./guarded.js";
+
 const HEADER_END = Buffer.from("\r\n\r\n");
 const LONGEST_HEADER = 8_192;
 
 /** The method of a notification that the reader itself makes, behind the last message that came. */
 export const OUTPUT_ENDED = "$/agent-sidecar-client/outputEnded";
 
-/** Is shown every message, before it is written or handled, and without secrets. */
+/** Is shown every message, before it is written or handled, and without secrets. What it throws is a warning. */
 export type Trace = (direction: "sent" | "received", message: Message) => void;
 
 /**
@@ -55,7 +57,7 @@ export class FrameReader extends AbstractMessageReader {
     try {
       for (let body = this.#next(); body !== undefined; body = this.#next()) {
         const message = JSON.parse(body.toString("utf8")) as Message;
-        this.#trace?.("received", message);
+        guarded(() => this.#trace?.("received", message));
         this.#callback(message);
       }
     } catch (error) {
@@ -109,7 +111,7 @@ export class FrameWriter extends StreamMessageWriter {
   }
 
   override write(message: Message): Promise<void> {
-    this.#trace?.("sent", withoutSecrets(message));
+    guarded(() => this.#trace?.("sent", withoutSecrets(message)));
     return super.write(message);
   }
 }

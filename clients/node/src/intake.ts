@@ -1,8 +1,8 @@
 // Holds back what is not read yet: a bounded buffer of a run's events, and who decides when the pipe is read on.
 //
-// Reading stops while some run's reader is far behind. It goes on all the same while somebody waits for something that
-// comes through the same pipe (an answer, another run's event): stopping then could stop both for good. In that time
-// text deltas are joined, so that what is kept is bounded by what the run produces.
+// Reading stops while some run's reader is far behind. It goes on all the same where no loop reads a run, and while
+// somebody waits for something that comes through the same pipe (an answer, another run's event): stopping then could
+// stop both for good. In that time deltas are joined, so that what is kept is bounded by what the run produces.
 import type { SidecarEvent } from "./events.js";
 
 /** Unread events of a run above which reading stops; what one read of the pipe brings may come on top. */
@@ -52,6 +52,7 @@ export class EventBuffer {
   readonly #intake: Intake;
   #events: SidecarEvent[] = [];
   #first = 0;
+  #loops = 0;
   #ended = false;
   #behind = false;
   readonly #readers: (() => void)[] = [];
@@ -60,7 +61,17 @@ export class EventBuffer {
     this.#intake = intake;
   }
 
-  /** Adds an event; above the bound a text delta is joined to the one before it. */
+  /** A loop over the events begins, and reading may have to wait for it. Returns what says that it was left. */
+  enter(): () => void {
+    this.#loops++;
+    this.#look();
+    return () => {
+      this.#loops--;
+      this.#look();
+    };
+  }
+
+  /** Adds an event; above the bound a delta is joined to the one before it. */
   put(event: SidecarEvent): void {
     const last = this.#events.at(-1);
     const joined = this.#size >= EVENTS_KEPT && last !== undefined ? join(last, event) : undefined;
@@ -98,14 +109,14 @@ export class EventBuffer {
   #look(): void {
     for (const wake of this.#readers.splice(0)) wake();
     const bound = this.#behind ? EVENTS_KEPT / 2 + 1 : EVENTS_KEPT;
-    const behind = !this.#ended && this.#size >= bound;
+    const behind = this.#loops > 0 && !this.#ended && this.#size >= bound;
     if (behind === this.#behind) return;
     this.#behind = behind;
     this.#intake.falls(behind);
   }
 }
 
-/** Two text deltas of one message as one, with the later one's number; nothing where they do not belong together. */
+/** Two deltas of one message or call as one, with the later one's number; nothing where they do not belong together. */
 function join(before: SidecarEvent, event: SidecarEvent): SidecarEvent | undefined {
   if (before.type === "message.delta" && event.type === "message.delta") {
     const fits = isSameMessage(before, event) && before.data.contentIndex === event.data.contentIndex;
@@ -114,15 +125,19 @@ function join(before: SidecarEvent, event: SidecarEvent): SidecarEvent | undefin
   if (before.type === "reasoning.delta" && event.type === "reasoning.delta" && isSameMessage(before, event)) {
     return { ...event, data: { ...event.data, text: before.data.text + event.data.text } };
   }
+  if (before.type === "tool.delta" && event.type === "tool.delta") {
+    const fits = before.data.callId === event.data.callId && hasRoom(before);
+    return fits ? { ...event, data: { ...event.data, text: `${before.data.text}\n${event.data.text}` } } : undefined;
+  }
   return undefined;
 }
 
 type Delta = Extract<SidecarEvent, { type: "message.delta" | "reasoning.delta" }>;
 
 function isSameMessage(before: Delta, event: Delta): boolean {
-  return (
-    before.runId === event.runId &&
-    before.data.messageId === event.data.messageId &&
-    before.data.text.length < JOINED_TEXT
-  );
+  return before.runId === event.runId && before.data.messageId === event.data.messageId && hasRoom(before);
+}
+
+function hasRoom(before: { readonly data: { readonly text: string } }): boolean {
+  return before.data.text.length < JOINED_TEXT;
 }

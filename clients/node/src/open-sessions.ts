@@ -11,6 +11,8 @@ interface Seen {
   /** Of the last durable event that came. */
   seq: number;
   epoch: string;
+  /** Whether an event has come since it was opened this way. */
+  moved: boolean;
   readonly supplied: Supplied;
 }
 
@@ -29,6 +31,7 @@ export class OpenSessions {
     const session: Seen = {
       seq: cursor.seq,
       epoch: cursor.epoch,
+      moved: false,
       supplied: { ...before?.supplied, ...suppliedIn(params) },
     };
     this.#seen.set(sessionId, session);
@@ -40,7 +43,7 @@ export class OpenSessions {
       },
       refused: () => {
         if (before === undefined) this.#seen.delete(sessionId);
-        else this.#seen.set(sessionId, before);
+        else this.#seen.set(sessionId, session.moved ? { ...session, supplied: before.supplied } : before);
       },
     };
   }
@@ -56,6 +59,7 @@ export class OpenSessions {
     if (session === undefined || event.ephemeral) return;
     session.seq = event.seq;
     session.epoch = event.epoch;
+    session.moved = true;
   }
 
   /** The events up to here cannot be had any more. */

@@ -9,8 +9,8 @@ export type SentParams = RunParams & { runId: string };
 /**
  * A run in progress: an asynchronous iterable of its events, which ends with its answer.
  *
- * Events wait here until they are read; where too many wait, the sidecar's output is read no further. So iterate, or
- * await `result()`. A failed run throws its `RpcError` at the end of the iteration, and from `result()`.
+ * Events wait here until they are read; where too many wait for a loop that is under way, the sidecar's output is read
+ * no further. A failed run throws its `RpcError` at the end of the iteration, and from `result()`.
  */
 export class Run implements AsyncIterable<SidecarEvent> {
   readonly runId: string;
@@ -22,7 +22,8 @@ export class Run implements AsyncIterable<SidecarEvent> {
   readonly #events: EventBuffer;
   readonly #cancel = new AbortController();
   readonly #answer: Promise<RunResult>;
-  #settle!: (answer: RunResult | Promise<RunResult>) => void;
+  #succeed!: (result: RunResult) => void;
+  #fail!: (error: unknown) => void;
   /** @internal Whether some process may know of it. */
   wasSent = false;
 
@@ -33,13 +34,21 @@ export class Run implements AsyncIterable<SidecarEvent> {
     this.cancelled = signal === undefined ? this.#cancel.signal : AbortSignal.any([signal, this.#cancel.signal]);
     this.#intake = intake;
     this.#events = new EventBuffer(intake);
-    this.#answer = new Promise((resolve) => (this.#settle = resolve));
+    this.#answer = new Promise((resolve, reject) => {
+      this.#succeed = resolve;
+      this.#fail = reject;
+    });
     this.#answer.catch(() => {}); // thrown to whoever iterates or awaits the result
   }
 
-  /** Leaving the loop early cancels nothing: the rest can be read by a second loop, or passed over by `result()`. */
+  /** Leaving the loop early cancels nothing and holds up nothing: the rest is kept for a second loop. */
   async *[Symbol.asyncIterator](): AsyncGenerator<SidecarEvent, void, undefined> {
-    for (let event = await this.#events.get(); event !== undefined; event = await this.#events.get()) yield event;
+    const leave = this.#events.enter();
+    try {
+      for (let event = await this.#events.get(); event !== undefined; event = await this.#events.get()) yield event;
+    } finally {
+      leave();
+    }
     await this.#answer;
   }
 
@@ -63,9 +72,15 @@ export class Run implements AsyncIterable<SidecarEvent> {
     this.#events.put(event);
   }
 
-  /** @internal Called once, with the answer or with what took its place. */
-  settle(answer: RunResult | Promise<RunResult>): void {
-    this.#settle(answer);
+  /** @internal The first answer counts. */
+  succeed(result: RunResult): void {
+    this.#succeed(result);
+    this.#events.end();
+  }
+
+  /** @internal What took the answer's place. */
+  fail(error: unknown): void {
+    this.#fail(error);
     this.#events.end();
   }
 }

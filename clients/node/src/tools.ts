@@ -1,6 +1,7 @@
 // Tools that a host carries out itself: a function, and what the model has to know of it. Speaks with no sidecar.
 import type { HandlerContext } from "./connection.js";
 import type { CallToolParams, CallToolResult, HostTool, Json } from "./contract.js";
+import { warn } from "./guarded.js";
 
 /**
  * Thrown by a tool to say in words what went wrong: the model reads its message. Of every other error the model learns
@@ -21,7 +22,7 @@ export interface ToolCall extends Omit<CallToolParams, "arguments" | "kwargs"> {
 }
 
 /** Text, content blocks, a whole result, or nothing. */
-export type ToolAnswer = NonNullable<CallToolResult["content"]> | CallToolResult | undefined | void;
+export type ToolAnswer = NonNullable<CallToolResult["content"]> | CallToolResult | null | undefined | void;
 
 /** A tool with what carries it out. Made by `hostTool`. */
 export interface Tool {
@@ -47,7 +48,7 @@ export function hostTool<Arguments extends object = Record<string, Json>>(
       const { arguments: args, kwargs = {}, ...named } = params;
       const progress = (text: string) => void notify("$/progress", { token: params.requestId, value: text });
       try {
-        return toolResult(await carryOut(args as Arguments, { ...named, kwargs, signal, progress }));
+        return sendable(toolResult(await carryOut(args as Arguments, { ...named, kwargs, signal, progress })));
       } catch (error) {
         if (signal.aborted) throw error;
         return { content: failure(error), isError: true };
@@ -58,12 +59,23 @@ export function hostTool<Arguments extends object = Record<string, Json>>(
 
 /** What a tool gave, in the contract's words. */
 export function toolResult(answer: ToolAnswer): CallToolResult {
-  if (answer === undefined) return { content: [] };
+  if (answer === undefined || answer === null) return { content: [] };
   return typeof answer === "string" || Array.isArray(answer) ? { content: answer } : answer;
+}
+
+/** The result itself, if JSON can hold it; else what the model is told in its place. */
+function sendable(result: CallToolResult): CallToolResult {
+  try {
+    JSON.stringify(result);
+    return result;
+  } catch (error) {
+    warn(error); // whose text names the result's properties
+    return { content: "the tool failed: its result is no JSON", isError: true };
+  }
 }
 
 function failure(error: unknown): string {
   if (error instanceof ToolFailure) return error.message;
-  process.emitWarning(error instanceof Error ? error : String(error));
+  warn(error);
   return `the tool failed: ${error instanceof Error ? error.name : typeof error}`;
 }

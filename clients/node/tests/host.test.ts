@@ -80,6 +80,37 @@ for (const [what, thrown, told] of [
   });
 }
 
+const circular: Record<string, unknown> = {};
+circular["hunter2"] = circular;
+
+for (const [what, structuredContent] of [
+  ["a BigInt", { hunter2: 2n }],
+  ["a circle", circular],
+] as const) {
+  test(`of a result with ${what} the model learns only that it is no JSON`, async (t) => {
+    const client = await new Bench(t).start();
+    const tool = hostTool(DELETE_NOTE, () => ({ content: "done", structuredContent }));
+    const session = await client.createSession({ tools: [tool] });
+
+    const { text } = await session.run("delete a.txt").result();
+
+    assert.equal(text, "the tool failed: its result is no JSON");
+    assert(!JSON.stringify(await session.getEvents({ afterSeq: 0 })).includes("hunter2"));
+  });
+}
+
+for (const nothing of [null, undefined]) {
+  test(`a tool that returns ${nothing} has an empty result`, async (t) => {
+    const client = await new Bench(t).start();
+    const session = await client.createSession({ tools: [hostTool(DELETE_NOTE, () => nothing)] });
+
+    const events = await eventsOf(session.run("delete a.txt"));
+
+    const [completed] = events.flatMap((event) => (event.type === "tool.completed" ? [event.data] : []));
+    assert.deepEqual([completed?.status, completed?.content], ["completed", []]);
+  });
+}
+
 test("a cancelled run aborts the signal of its call", async (t) => {
   const client = await new Bench(t).start();
   let aborted: Promise<unknown> | undefined;

@@ -15,8 +15,9 @@ function filled(count: number, of: (seq: number) => SidecarEvent = event) {
   const switched: boolean[] = [];
   const intake = new Intake((reading) => switched.push(reading));
   const buffer = new EventBuffer(intake);
+  const leave = buffer.enter();
   for (let seq = 1; seq <= count; seq++) buffer.put(of(seq));
-  return { switched, intake, buffer };
+  return { switched, intake, buffer, leave };
 }
 
 test("reading stops at the bound, and goes on when half of it is read", async () => {
@@ -34,6 +35,18 @@ test("reading goes on while somebody waits for an answer", async () => {
   const { switched, intake } = filled(EVENTS_KEPT);
 
   await intake.wait(Promise.resolve());
+
+  assert.deepEqual(switched, [false, true, false]);
+});
+
+test("reading goes on where a loop was left, and stops again for a second one", () => {
+  const { switched, buffer, leave } = filled(EVENTS_KEPT);
+
+  leave();
+  assert.deepEqual(switched, [false, true]);
+  buffer.put(event(0));
+  assert.deepEqual(switched, [false, true]);
+  buffer.enter();
 
   assert.deepEqual(switched, [false, true, false]);
 });
@@ -59,6 +72,43 @@ test("above the bound text deltas are joined", async () => {
 
   assert.equal(texts.length, EVENTS_KEPT);
   assert.equal(texts.join(""), Array.from({ length: EVENTS_KEPT + 500 }, (_, index) => `${index + 1} `).join(""));
+});
+
+test("above the bound what one tool says is joined line by line", async () => {
+  const says = (callId: string, text: string) =>
+    ({ seq: 0, runId: "r", type: "tool.delta", data: { callId, text } }) as SidecarEvent;
+  const { buffer } = filled(EVENTS_KEPT);
+  for (const [callId, text] of [
+    ["a", "1"],
+    ["a", "2"],
+    ["b", "3"],
+  ] as const) {
+    buffer.put(says(callId, text));
+  }
+  buffer.end();
+
+  const said: object[] = [];
+  for (let got = await buffer.get(); got !== undefined; got = await buffer.get()) {
+    if (got.type === "tool.delta") said.push(got.data);
+  }
+
+  assert.deepEqual(said, [
+    { callId: "a", text: "1\n2" },
+    { callId: "b", text: "3" },
+  ]);
+});
+
+test("a run whose loop was left holds up nothing", { timeout: 10_000 }, async (t) => {
+  const client = await new Bench(t).start({ command: FAKE });
+  const completed = new Promise((resolve) =>
+    client.onEvent((one) => one.type === "run.completed" && resolve(one.runId)),
+  );
+
+  const run = client.run("5000");
+  for await (const _ of run) break;
+
+  assert.equal(await completed, run.runId);
+  assert.equal((await eventsOf(run)).at(-1)?.type, "run.completed");
 });
 
 test("a run that is read late loses nothing", async (t) => {

@@ -43,6 +43,41 @@ test("sessions run at the same time, and each run has its own events", async (t)
   assert.equal((await two.result()).text, "You said: number 1");
 });
 
+test("runs of one id in two sessions and in none keep their events apart", async (t) => {
+  const client = await new Bench(t).start();
+  const [one, two] = await Promise.all([client.createSession(), client.createSession()]);
+  const runs = [
+    one.run("first", { runId: "r" }),
+    two.run("second", { runId: "r" }),
+    client.run("third", { runId: "r" }),
+  ];
+
+  const sessions = (await Promise.all(runs.map(eventsOf))).map((events) => [
+    ...new Set(events.map((event) => event.sessionId)),
+  ]);
+
+  assert.deepEqual(sessions.slice(0, 2), [[one.sessionId], [two.sessionId]]);
+  assert.equal(new Set(sessions.flat()).size, 3);
+  const texts = (await Promise.all(runs.map((run) => run.result()))).map(({ text }) => text);
+  assert.deepEqual(texts, ["You said: first", "You said: second", "You said: third"]);
+});
+
+test("a run that is attached to twice answers both", async (t) => {
+  const client = await new Bench(t).start({ reconnect: true });
+  const session = await client.createSession();
+  const first = session.run(STALLS, { runId: "r" });
+  await until(first, "message.delta");
+  const second = session.run(STALLS, { runId: "r" });
+  await client.request("getState", {});
+  const { ended } = client;
+  process.kill(client.pid, "SIGKILL");
+  await ended;
+
+  const statuses = (await Promise.all([first.result(), second.result()])).map(({ status }) => status);
+
+  assert.deepEqual(statuses, ["interrupted", "interrupted"]);
+});
+
 test("a run without a session has its events too", async (t) => {
   const client = await new Bench(t).start();
 
