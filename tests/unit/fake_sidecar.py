@@ -4,6 +4,8 @@ import json
 import os
 import sys
 import time
+from functools import partial
+from pathlib import Path
 
 FLOOD = 20_000
 """Events of the run whose input is `flood`: far more than a pipe holds."""
@@ -21,31 +23,39 @@ def receive() -> dict:
     return json.loads(line)
 
 
-def event(run_id: str, number: int, kind: str, **more: object) -> None:
-    params = {"sessionId": "s", "runId": run_id, "seq": number, "epoch": "e", "time": "t", "type": kind, "data": {}}
+def event(session_id: str, run_id: str, number: int, kind: str, **more: object) -> None:
+    where = {"sessionId": session_id, "runId": run_id, "seq": number, "epoch": "e"}
+    params = {**where, "time": "t", "type": kind, "data": {}}
     send(method="run/event", params={**params, **more})
 
 
 def run(request_id: int, params: dict) -> None:
     """Three events and the answer; the input chooses how it goes."""
     run_id, text = params["runId"], params["input"]
-    event(run_id, 1, "run.started")
+    tell_of = partial(event, params.get("sessionId", "s"), run_id)
+    tell_of(1, "run.started")
+    if text == "die":
+        os._exit(7)
+    if text.startswith("end once ") and not (ended := Path(text.removeprefix("end once "))).exists():
+        ended.touch()
+        send(id=request_id, error={"code": -32802, "message": "ending", "data": {"kind": "serverCancelled"}})
+        sys.exit(143)
     if text == "stall":
         cancel = receive()
         assert cancel["method"] == "$/cancelRequest", cancel
         assert cancel["params"] == {"id": request_id}, cancel
-        event(run_id, 2, "run.completed")
+        tell_of(2, "run.completed")
         send(id=request_id, result={"runId": run_id, "status": "cancelled", "text": ""})
         return
     if text == "delegate":
-        event("child", 2, "run.started", parentRunId=run_id)
-        event("grandchild", 3, "run.started", parentRunId="child")
-        event("someone else's", 4, "run.started")
+        event("s", "child", 2, "run.started", parentRunId=run_id)
+        event("s", "grandchild", 3, "run.started", parentRunId="child")
+        event("s", "someone else's", 4, "run.started")
     if text == "flood":
         for number in range(1, FLOOD + 1):
-            event(run_id, 1, "provider.progress", sub=number, ephemeral=True, padding="x" * 1_000)
-    event(run_id, 5, "message.completed")
-    event(run_id, 6, "run.completed")
+            tell_of(1, "provider.progress", sub=number, ephemeral=True, padding="x" * 1_000)
+    tell_of(5, "message.completed")
+    tell_of(6, "run.completed")
     if text == "fail":
         error = {"code": 4036, "message": "no such host", "data": {"kind": "modelUnavailable", "retryable": True}}
         send(id=request_id, error=error)
@@ -95,6 +105,17 @@ def session(request_id: int, params: dict) -> None:
     send(id=request_id, result={"session": info, "lastSeq": 0, "given": params})
 
 
+def initialize(request_id: int, params: dict) -> None:
+    """Say like a sidecar what it is, unless the environment has another answer, and what it was told."""
+    answer = {
+        "serverInfo": {"name": "agent-sidecar", "version": "0.1.0"},
+        "capabilities": {"experimental": {"sidecar": {"protocolVersion": 1}}},
+    }
+    if "FAKE_ANSWER" in os.environ:
+        answer = json.loads(os.environ["FAKE_ANSWER"])
+    send(id=request_id, result={**answer, "method": "initialize", "params": params})
+
+
 def tell(request_id: int, params: dict) -> None:
     """Send the host a notification first."""
     send(**params)
@@ -102,6 +123,7 @@ def tell(request_id: int, params: dict) -> None:
 
 
 METHODS = {
+    "initialize": initialize,
     "tell": tell,
     "run": run,
     "askHost": ask_host,

@@ -50,3 +50,26 @@ def test_without_a_script_the_module_is_run_isolated(tmp_path: Path, monkeypatch
 
 def test_extra_variables_cannot_bring_python_path_back() -> None:
     assert "PYTHONPATH" not in clean_environment({"PYTHONPATH": "x"})
+
+
+@pytest.mark.parametrize("entry", ["", ".", "ws"])
+def test_entries_of_the_path_that_are_not_absolute_find_no_program_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    _script(tmp_path / "ws")
+    installed = _script(tmp_path / "installed")
+    monkeypatch.chdir(tmp_path if entry == "ws" else tmp_path / "ws")
+    monkeypatch.setenv("PATH", f"{entry}:{tmp_path / 'installed'}")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert find_command() == [installed]
+
+
+def test_an_interpreter_that_does_not_know_where_it_is_finds_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _script(tmp_path / "ws")
+    installed = _script(tmp_path / "installed")
+    monkeypatch.chdir(tmp_path / "ws")
+    monkeypatch.setenv("PATH", str(tmp_path / "installed"))
+    monkeypatch.setattr(sys, "executable", "")
+    assert find_command() == [installed]

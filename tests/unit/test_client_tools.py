@@ -188,4 +188,4 @@ async def test_a_function_that_only_makes_an_awaitable_is_awaited_and_stopiterat
         return next(iter(()))
 
     assert await later.answer(call({})) == {"content": "the tool failed: TypeError", "isError": True}
-    assert await empty.answer(call({})) == {"content": "the tool failed: RuntimeError", "isError": True}
+    assert await empty.answer(call({})) == {"content": "the tool failed: StopIteration", "isError": True}

@@ -10,7 +10,7 @@ the wire are in `sidecar_client.types`.
 
 from .client import SidecarClient
 from .consent import Decision, accept, allow_always, allow_once, allow_session, decline, reject, reject_always
-from .errors import RpcError, SidecarClientError, SidecarDied
+from .errors import RpcError, SidecarClientError, SidecarDied, SidecarIncompatible
 from .host import Host, HostProvider
 from .host_tools import FunctionTool, ToolCall, ToolFailure, ToolResult, host_tool
 from .run import Run
@@ -31,6 +31,7 @@ __all__ = [
     "SidecarClient",
     "SidecarClientError",
     "SidecarDied",
+    "SidecarIncompatible",
     "ToolCall",
     "ToolFailure",
     "ToolResult",

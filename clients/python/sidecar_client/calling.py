@@ -12,15 +12,34 @@ T = TypeVar("T")
 MaybeAwaitable: TypeAlias = Awaitable[T] | T
 
 
+class Crashed(Exception):
+    """A function raised what would have ended the loop. The text is its class's name: `SystemExit`, for example."""
+
+
 async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Await a coroutine function; run any other in a thread of its own, and await what it returns if need be.
 
     A cancelled wait leaves the thread to itself: Python cannot stop one. It does not keep the interpreter from ending.
+
+    Raises:
+        Crashed: It raised what is no ordinary exception.
     """
     if inspect.iscoroutinefunction(function):
-        return await function(*args, **kwargs)
+        return await contained(function(*args, **kwargs))
     result = await _in_thread(lambda: function(*args, **kwargs))
-    return await result if inspect.isawaitable(result) else result
+    return await contained(result) if inspect.isawaitable(result) else result
+
+
+async def contained(work: Awaitable[T]) -> T:
+    """Await what runs in the loop. `KeyboardInterrupt` comes through: here it may be a person's Ctrl-C.
+
+    Raises:
+        Crashed: It raised `SystemExit`, by which a task would end the whole loop.
+    """
+    try:
+        return await work
+    except SystemExit as error:
+        raise Crashed(type(error).__name__) from error
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:
@@ -33,8 +52,12 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
             return
         if error is None:
             answer.set_result(result)
+        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
+            answer.set_exception(error)
         else:
-            answer.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
+            crash = Crashed(type(error).__name__)
+            crash.__cause__ = error
+            answer.set_exception(crash)
 
     def work() -> None:
         result, error = None, None

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Unpack, cast
 
 from .connection import Call, NotificationHandler, Tracer
-from .errors import RpcError, SidecarClientError, SidecarDied
+from .errors import SERVER_CANCELLED, RpcError, SidecarClientError, SidecarDied
 from .handlers import RequestHandler
 from .host import Host
 from .host_requests import HostRequests, declarations
@@ -16,9 +16,10 @@ from .host_tools import AnyTool
 from .intake import Intake
 from .launch import Launch
 from .process import find_command
-from .reconnect import ATTEMPTS, PAUSE, OpenSessions
+from .reconnect import Attempts, OpenSessions
 from .requests import Requests
 from .run import OnEvent, Run, finish
+from .runs import Runs
 from .session import Session
 from .types import (
     CreateKeywords,
@@ -53,7 +54,8 @@ class SidecarClient(Requests):
         self._connection = launch.connection(self._notified, self._on_end)
         self._intake = Intake(lambda reading: self._connection.process.set_reading(reading))
         self._sessions = OpenSessions()
-        self._runs: dict[str, Run] = {}
+        self._runs = Runs()
+        self._attempts = Attempts()
         self._listeners: list[OnEvent] = []
         self._revival: asyncio.Task[SidecarDied | None] | None = None
         self._closing = False
@@ -89,10 +91,11 @@ class SidecarClient(Requests):
                 run of a session gets its answer, `interrupted` if it was under way; it is never run twice. Other
                 requests that were under way, one-off runs among them, raise `SidecarDied` all the same.
             on_stderr: Called with each line that the sidecar writes to stderr.
-            trace: Shown every message in both directions.
+            trace: Shown every message in both directions, without the values of `secrets`.
 
         Raises:
             SidecarDied: The sidecar cannot be started, or ended at once.
+            SidecarIncompatible: What was started is no sidecar, or of a version that this client does not speak.
             RpcError: It refused `initialize`.
         """
         answers = HostRequests(host or Host(), cast("Mapping[str, RequestHandler]", handlers or {}))
@@ -109,6 +112,7 @@ class SidecarClient(Requests):
         client = cls(launch, answers, reconnect=reconnect)
         try:
             client.server = await launch.open(client._connection)
+            client._attempts.began()
             yield client
         finally:
             await client.close()
@@ -126,7 +130,7 @@ class SidecarClient(Requests):
     async def request(self, method: str, params: JsonObject | None = None) -> Any:
         """Send any request of the contract, and wait for its result. Cancelling the wait cancels the request.
 
-        Sessions that are opened this way are not resumed by `reconnect`.
+        Sessions that are opened this way are not resumed by `reconnect`; those that are closed or deleted neither.
 
         Raises:
             RpcError: The sidecar answered with an error.
@@ -135,7 +139,10 @@ class SidecarClient(Requests):
         if self._revival is not None:
             await asyncio.wait([self._revival])
         with self._intake.waited_for():
-            return await self._connection.request(method, params)
+            result = await self._connection.request(method, params)
+        if method in ("closeSession", "deleteSession"):
+            self.session_closed((params or {}).get("sessionId", ""))
+        return result
 
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
         """Have `handler` called with the params of such notifications. For `run/event` see `on_event`."""
@@ -180,7 +187,6 @@ class SidecarClient(Requests):
     async def delete_session(self, session_id: str) -> None:
         """Remove a session and all that belongs to it; harmless if there is none."""
         await self.request("deleteSession", {"sessionId": session_id})
-        self.session_closed(session_id)
 
     def stream(self, run_input: RunInput, **params: Unpack[OneOffKeywords]) -> Run:
         """Start a one-off run, without a session; iterate over what this returns for the events.
@@ -210,16 +216,16 @@ class SidecarClient(Requests):
         run = Run({**params, "runId": params.get("runId") or uuid.uuid4().hex}, self._intake)
         if self._revival is None:
             self._send(run)
-        self._runs[run.run_id] = run
+        self._runs.add(run)
         return run
 
     def session_closed(self, session_id: str) -> None:
-        """Called by a session that was closed: it is not to be resumed."""
+        """A session is open here no longer: it is not to be resumed. For whoever learns of it in another way."""
         self._sessions.closed(session_id)
         self._host.closed(session_id)
 
     def kill(self) -> None:
-        """End the sidecar at once, by SIGKILL."""
+        """End the sidecar and its process group at once, by SIGKILL."""
         self._connection.process.kill()
 
     async def wait_ended(self) -> None:
@@ -268,52 +274,58 @@ class SidecarClient(Requests):
 
     def _take_answer(self, run: Run, call: Call) -> None:
         error = call.answer.exception()
-        if isinstance(error, SidecarDied) and self._revival is not None and run.params.get("sessionId"):
+        died = isinstance(error, SidecarDied)
+        ends = isinstance(error, RpcError) and error.code == SERVER_CANCELLED
+        if not (died or ends):
+            self._attempts.answered()
+        goes_on = self._revival is not None if died else ends and self._goes_on
+        if goes_on and run.params.get("sessionId"):
             return  # the new process will answer
         self._settle(run, None if error else call.answer.result(), error)
 
     def _settle(self, run: Run, result: RunResult | None, error: BaseException | None) -> None:
-        for run_id in [known for known, its_run in self._runs.items() if its_run is run]:
-            del self._runs[run_id]
+        self._runs.remove(run)
         run.settle(result, error)
 
     def _on_event(self, params: JsonObject) -> None:
         event = cast("RunEvent", params)
         self._sessions.saw(event)
-        run = self._run_of(event)
-        if run is not None:
+        if (run := self._runs.of(event)) is not None:
             run.push(event)
         for listener in self._listeners:
             listener(event)
 
-    def _run_of(self, event: RunEvent) -> Run | None:
-        """The run that an event belongs to; a delegated run's events belong to the run that began it all."""
-        run_id = event.get("runId", "")
-        run = self._runs.get(run_id)
-        if run is None and (run := self._runs.get(event.get("parentRunId", ""))) is not None:
-            self._runs[run_id] = run
-        return run
-
     # ---- a new process --------------------------------------------------------------------------------------------
 
+    @property
+    def _goes_on(self) -> bool:
+        return self._reconnect and bool(self.server) and not self._closing
+
     def _on_end(self) -> None:
-        if self._reconnect and self.server and not self._closing and self._revival is None:
-            self._revival = asyncio.create_task(self._revive(self._connection.process.death()))
+        if self._revival is not None:
+            return  # which learns of it from what it asks
+        death = self._connection.process.death()
+        if self._goes_on:
+            self._attempts.ended()
+            self._revival = asyncio.create_task(self._revive(death))
             self._revival.add_done_callback(self._revived)
+        else:
+            self._give_up(death)
 
     async def _revive(self, death: SidecarDied) -> SidecarDied | None:
-        """Start processes until one goes on; gives the last one's death where none did."""
-        for attempt in range(ATTEMPTS):
-            await asyncio.sleep(PAUSE * attempt)
+        """Start processes until one goes on; gives the last one's death where none did, or too many died at once."""
+        while (pause := self._attempts.next()) is not None:
+            await asyncio.sleep(pause)
             _log.warning("%s; a new one is started", str(death).partition("\n")[0])
             try:
                 with self._intake.waited_for():
                     await self._start_again()
             except SidecarDied as error:
                 death = error
-            except RpcError as error:
-                death = SidecarDied(f"a new sidecar refused to begin: {error}")
+            except SidecarClientError as error:
+                death = SidecarDied(f"a new sidecar cannot begin: {error}")
             else:
+                self._attempts.began()
                 return None
             self._connection.process.kill()
         return death
@@ -329,10 +341,13 @@ class SidecarClient(Requests):
         else:
             death = revival.result()
         if death is not None:
-            for run in {*self._runs.values()}:
-                self._settle(run, None, death)
+            self._give_up(death)
         elif self._connection.ended:  # already again
             self._on_end()
+
+    def _give_up(self, death: BaseException) -> None:
+        for run in self._runs.unanswered:
+            self._settle(run, None, death)
 
     async def _start_again(self) -> None:
         """Start, resume every session, and send again what has no answer.
@@ -349,7 +364,7 @@ class SidecarClient(Requests):
             except RpcError as error:
                 refused[session_id] = error
                 self._sessions.closed(session_id)
-        for run in dict.fromkeys(self._runs.values()):
+        for run in self._runs.unanswered:
             session_id = run.params.get("sessionId")
             if session_id in refused:
                 self._settle(run, None, refused[session_id])

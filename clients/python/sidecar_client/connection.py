@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from .calling import contained
 from .errors import INTERNAL_ERROR, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
 from .handlers import RequestHandler
 from .process import SidecarProcess
@@ -26,13 +27,16 @@ def encode(message: JsonObject) -> bytes:
     """One message as one line.
 
     Raises:
-        ValueError: The message holds a number that JSON has no word for.
+        ValueError: The message holds a number that JSON has no word for, or is nested too deeply.
+        TypeError: It holds what is no JSON at all.
     """
     try:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode() + b"\n"
     except UnicodeEncodeError:  # a lone surrogate: only an escape can carry it
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    except RecursionError as error:
+        raise ValueError("the message is nested too deeply to be JSON") from error
 
 
 class Call:
@@ -216,7 +220,7 @@ class Connection:
         handler = self._handlers.get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"this host has no {method}")
-        return await handler(params)
+        return await contained(handler(params))
 
     def _on_end(self) -> None:
         for answer in list(self._calls.values()):

@@ -1,8 +1,9 @@
-"""What can go wrong for a client: the sidecar answers with an error, or it is gone.
+"""What can go wrong for a client: the sidecar answers with an error, it is gone, or it is none.
 
 SidecarClientError
-├── RpcError      the sidecar answered a request with an error
-└── SidecarDied   the process ended, or closed its output, while something was expected of it
+├── RpcError              the sidecar answered a request with an error
+├── SidecarDied           the process ended, or closed its output, while something was expected of it
+└── SidecarIncompatible   what was started is no sidecar, or of a version that this client does not speak
 """
 
 from typing import Any, Final
@@ -11,6 +12,7 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 REQUEST_CANCELLED: Final = -32800
+SERVER_CANCELLED: Final = -32802
 
 
 class SidecarClientError(Exception):
@@ -55,3 +57,7 @@ class SidecarDied(SidecarClientError):
         super().__init__(f"{what}\n{stderr}" if stderr else what)
         self.returncode = returncode
         self.stderr = stderr
+
+
+class SidecarIncompatible(SidecarClientError):
+    """What was started is no sidecar, or one that this client cannot work with; the message says what to do."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
+from .calling import Crashed
 from .calling import call as call_function
 from .input_schema import input_schema as schema_of
 from .input_schema import parameters_of
@@ -91,7 +92,8 @@ class FunctionTool(Generic[P, R]):
             return {"content": f"{type(failure).__name__}: {failure}", "isError": True}
         except Exception as error:
             _log.exception("the tool %s failed", self.name)
-            return {"content": f"the tool failed: {type(error).__name__}", "isError": True}
+            name = str(error) if isinstance(error, Crashed) else type(error).__name__
+            return {"content": f"the tool failed: {name}", "isError": True}
 
     def _fit(self, given: JsonObject) -> None:
         """Hold the arguments against the function's parameters.

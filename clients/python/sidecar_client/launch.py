@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .connection import Connection, NotificationHandler, Tracer
+from .connection import Connection, Direction, NotificationHandler, Tracer
+from .errors import RpcError
 from .handlers import RequestHandler
+from .handshake import PROTOCOL_VERSIONS, checked, refusal
 from .process import clean_environment
 from .types import JsonObject
 
-PROTOCOL_VERSIONS: Final = (1,)
 CLIENT_ID: Final = "agent-sidecar-client"
 
 
@@ -33,7 +34,11 @@ class Launch:
     def connection(self, notified: Mapping[str, NotificationHandler], on_end: Callable[[], None]) -> Connection:
         """A connection that is not open yet."""
         return Connection(
-            handlers=self.handlers, notified=notified, on_end=on_end, on_stderr=self.on_stderr, trace=self.trace
+            handlers=self.handlers,
+            notified=notified,
+            on_end=on_end,
+            on_stderr=self.on_stderr,
+            trace=None if self.trace is None else _without_secrets(self.trace),
         )
 
     async def open(self, connection: Connection) -> JsonObject:
@@ -41,6 +46,7 @@ class Launch:
 
         Raises:
             SidecarDied: It cannot be started, or ended at once.
+            SidecarIncompatible: It is no sidecar, or one of another version.
             RpcError: It refused `initialize`.
         """
         await connection.open(self.command, cwd=self.cwd, env=clean_environment(self.env))
@@ -50,15 +56,31 @@ class Launch:
             "features": self.features,
             **self.options,
         }
-        answer = await connection.request(
-            "initialize",
-            {
-                "processId": os.getpid(),
-                "rootUri": None,
-                "capabilities": {},
-                "clientInfo": {"name": CLIENT_ID},
-                "initializationOptions": {"sidecar": ours},
-            },
-        )
+        params: JsonObject = {
+            "processId": os.getpid(),
+            "rootUri": None,
+            "capabilities": {},
+            "clientInfo": {"name": CLIENT_ID},
+            "initializationOptions": {"sidecar": ours},
+        }
+        try:
+            answer = checked(await connection.request("initialize", params))
+        except RpcError as error:
+            raise refusal(error) from error
         connection.notify("initialized")
         return answer
+
+
+def _without_secrets(trace: Tracer) -> Tracer:
+    """The same, but shown no more than the names of the `secrets` that `initialize` brings."""
+
+    def show(direction: Direction, message: JsonObject) -> None:
+        if message.get("method") == "initialize":
+            ours: JsonObject = message["params"]["initializationOptions"]["sidecar"]
+            if "secrets" in ours:
+                hidden = {**ours, "secrets": dict.fromkeys(ours["secrets"] or (), "…")}
+                params = {**message["params"], "initializationOptions": {"sidecar": hidden}}
+                message = {**message, "params": params}
+        trace(direction, message)
+
+    return show

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
@@ -22,11 +24,14 @@ _GRACE: Final = 1.0
 def find_command() -> list[str]:
     """The command that starts a sidecar: the console script beside this interpreter or on `PATH`, else the module.
 
-    The module is run isolated, because a working directory with a folder `protocol` would be imported otherwise.
+    Only absolute entries of `PATH` count: others would find a program of the workspace. The module is run isolated,
+    because a working directory with a folder `protocol` would be imported otherwise.
     """
-    beside = shutil.which(CONSOLE_SCRIPT, path=str(Path(sys.executable).parent))
-    script = beside or shutil.which(CONSOLE_SCRIPT)
-    return [script] if script else [sys.executable, "-I", "-m", "sidecar"]
+    folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    for folder in filter(os.path.isabs, folders):
+        if script := shutil.which(str(Path(folder, CONSOLE_SCRIPT))):
+            return [script]
+    return [sys.executable, "-I", "-m", "sidecar"]
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -153,9 +158,9 @@ class SidecarProcess(asyncio.SubprocessProtocol):
             stdin.close()
 
     def kill(self) -> None:
-        """End the child at once, by SIGKILL; harmless if it has ended."""
+        """End the child and its process group at once, by SIGKILL; harmless if it has ended."""
         if self._transport is not None and self._transport.get_returncode() is None:
-            self._transport.kill()
+            self._kill_group()
 
     async def wait(self) -> None:
         """Wait for the process's end."""
@@ -220,6 +225,17 @@ class SidecarProcess(asyncio.SubprocessProtocol):
             return
         self._ended.set()
         self._writable.set()
+        if self._alive & {_STDOUT, _EXIT}:  # of no more use; behind a wrapper that has ended it holds sessions still
+            self._kill_group()
         if self._transport is not None:
             self._transport.close()
         self._on_end()
+
+    def _kill_group(self) -> None:
+        if self._transport is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):  # it has ended in between, or is not ours to end
+            if sys.platform == "win32":
+                self._transport.kill()
+            else:
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)

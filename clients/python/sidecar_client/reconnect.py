@@ -1,16 +1,52 @@
-"""What has to be known to go on in a new process: the sessions that are open, and how far their events were seen."""
+"""What has to be known to go on in a new process: the open sessions, how far each was seen, and what was tried."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Final, cast
 
 from .types import JsonObject, ReplaySeq, RunEvent, SessionInfo
 
 ATTEMPTS: Final = 3
-"""Processes that are started, one after the other, before a client gives up."""
+"""New processes in a row that end in vain before a client gives up."""
 PAUSE: Final = 0.5
-"""Seconds before the second of them; one more each time."""
+"""Seconds before the second of them; as much more each time."""
+SETTLED: Final = 10.0
+"""Seconds that a process has to live before its end counts as the first one in a row."""
+
+
+class Attempts:
+    """The new processes since one was last of use: because it lived for a while, or answered a run.
+
+    Args:
+        clock: Gives seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._vain = 0
+        self._began = clock()
+
+    def next(self) -> float | None:
+        """Count one more; gives the seconds to wait before it, or None where there were enough."""
+        if self._vain == ATTEMPTS:
+            return None
+        self._vain += 1
+        return PAUSE * (self._vain - 1)
+
+    def began(self) -> None:
+        """A process is ready."""
+        self._began = self._clock()
+
+    def ended(self) -> None:
+        """The process that was ready has ended."""
+        if self._clock() - self._began >= SETTLED:
+            self._vain = 0
+
+    def answered(self) -> None:
+        """It has answered a run."""
+        self._vain = 0
 
 
 @dataclass

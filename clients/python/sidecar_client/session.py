@@ -138,4 +138,3 @@ class Session:
     async def close(self) -> None:
         """Close the session in the sidecar; what is stored stays."""
         await self._client.request("closeSession", {"sessionId": self.session_id})
-        self._client.session_closed(self.session_id)
