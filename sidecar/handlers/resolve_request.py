@@ -4,11 +4,13 @@ from protocol.base import JsonObject
 from protocol.host import ResolveRequestParams, ResolveRequestResult
 from sidecar.errors import InvalidParams
 from sidecar.sessions.approval_options import DENIED, read_outcome
-from sidecar.sessions.approvals import Held, Question
-from sidecar.sessions.deciding import Deciding, decide, reject_after_all
+from sidecar.sessions.approvals import Held
+from sidecar.sessions.deciding import Deciding, resolve
 from sidecar.sessions.host_requests import Resolved
 from sidecar.sessions.open_session import OpenSession
+from sidecar.sessions.storage_errors import storage_error
 from sidecar.sessions.views import was_resolved
+from sidecar.stores.base import StoreError
 
 from .going_on import take
 from .services import Call, Reply, Services
@@ -29,25 +31,30 @@ async def resolve_request(params: ResolveRequestParams, call: Call, services: Se
         known = await was_resolved(session.store, session.session_id, params.request_id)
         return ResolveRequestResult(status="alreadyResolved" if known else "unknown")
     if status == "resolved" or found is None:
+        await _wait_for_store(session, status)
         return ResolveRequestResult(status=status)
     held, question = found
     if held.taken_by is None:
         decided = DENIED if params.error is not None else read_outcome(params.result, question.options)
-        status = await _decide(session, Deciding(held, params.request_id, decided), question)
+        status = await resolve(session, Deciding(held, params.request_id, decided))
     elif question.decision is not None:
         status = "alreadyResolved"
+    await _wait_for_store(session, status)
     return _gone_on(params, session, held, status, services)
 
 
-async def _decide(session: OpenSession, decided: Deciding, question: Question) -> Resolved:
-    """Store what is new: a first decision, or that an approved call is not to be made after all."""
-    if question.decision is None:
-        await decide(session, [decided])
-    elif question.decision == "approved" and not decided.answer.approved:
-        await reject_after_all(session, *decided)
-    else:
-        return "alreadyResolved"
-    return "resolved"
+async def _wait_for_store(session: OpenSession, status: Resolved) -> None:
+    """Let what resolved a request earlier be stored: else a crash could take back what is answered here.
+
+    Raises:
+        SidecarError: it is not stored, and cannot be now.
+    """
+    if status != "alreadyResolved":
+        return
+    try:
+        await session.log.flush()
+    except StoreError as error:
+        raise storage_error(error, session.session_id) from error
 
 
 def _gone_on(

@@ -4,6 +4,7 @@ A question is stored before it is asked, and its decision before anything follow
 unit that stores what comes of its call: so a call runs at most once, whoever dies in between.
 """
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
@@ -99,7 +100,9 @@ class Held:
     has_begun: bool = False
     """A run has had the id that was promised for the one that goes on."""
     storing: int = 0
-    """Decisions that are on their way into the store."""
+    """Decisions that are on their way into the store, and rejections that wait for an approval on its way."""
+    under_way: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
+    """By request id: set once it is known whether the decision on its way is stored."""
 
     @property
     def is_decided(self) -> bool:

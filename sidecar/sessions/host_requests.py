@@ -48,7 +48,7 @@ class HostRequests:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenRequest] = {}
-        self._resolved: OrderedDict[str, None] = OrderedDict()
+        self._resolved: OrderedDict[str, asyncio.Future[Exception | None] | None] = OrderedDict()
 
     def pending(self) -> Sequence[PendingRequest]:
         """What waits, the oldest first."""
@@ -67,16 +67,23 @@ class HostRequests:
             request_id: Which.
             answer: An object with `result` or `error`.
 
+        One that came before is waited for likewise; whether the session's log has it still to store is not looked at.
+
         Raises:
-            StorageFailed: it counts for the run, and is not stored.
+            StorageFailed: the answer that counts for the run is not stored.
         """
         request = self._open.get(request_id)
-        if request is not None and not request.is_taken and not request.answer.done():
-            request.answer.set_result(answer)
+        is_first = request is not None and not request.is_taken and not request.answer.done()
+        if request is not None:
+            if is_first:
+                request.answer.set_result(answer)
             await request.closed.wait()
-            if request.is_answered:
+            if is_first and request.is_answered:
                 await _stored(request)
                 return "resolved"
+        earlier = self._resolved.get(request_id)
+        if earlier is not None:
+            await _tried(earlier)
         return "alreadyResolved" if self.knows(request_id) else "unknown"
 
     def take(self, request_id: str) -> None:
@@ -105,7 +112,8 @@ class HostRequests:
             request.closed.set()
         if forget:
             return
-        self._resolved[request_id] = None
+        stored = request.stored if request is not None and request.is_answered else None
+        self._resolved[request_id] = stored or self._resolved.get(request_id)
         if len(self._resolved) > KEPT_RESOLVED:
             self._resolved.popitem(last=False)
 
@@ -156,12 +164,25 @@ async def _stored(request: OpenRequest) -> None:
     Raises:
         StorageFailed: it is not.
     """
-    try:
-        error = await asyncio.wait_for(asyncio.shield(request.stored), STORED_S)
-    except TimeoutError:
-        error = f"that took longer than {STORED_S:g} s"
+    error = await _tried(request.stored)
     if error is not None:
-        raise StorageFailed(f"the run has taken the answer, but it is not stored yet: {error}; do not send it again")
+        raise _not_yet(error)
+
+
+async def _tried(stored: "asyncio.Future[Exception | None]") -> Exception | None:
+    """What kept the end of a request from being stored, when that was tried.
+
+    Raises:
+        StorageFailed: it was not, for too long.
+    """
+    try:
+        return await asyncio.wait_for(asyncio.shield(stored), STORED_S)
+    except TimeoutError:
+        raise _not_yet(f"that took longer than {STORED_S:g} s") from None
+
+
+def _not_yet(why: object) -> StorageFailed:
+    return StorageFailed(f"the run has taken the answer, but it is not stored yet: {why}; do not send it again")
 
 
 def _code(code: Json) -> int:

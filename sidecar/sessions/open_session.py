@@ -11,15 +11,16 @@ from protocol.sessions import ConfigChoice, ConfigOption, PendingRequest, Provid
 from providers.api.session import Session
 from sidecar.agents.pipeline import HookStats
 from sidecar.agents.plan import AgentPlan, check_state
+from sidecar.agents.sink import Draft
 from sidecar.agents.standing_rules import StandingRule
 from sidecar.agents.workspaces import Workspace
 from sidecar.errors import InvalidParams
-from sidecar.stores.base import PutState, SessionStore, StoreError
+from sidecar.stores.base import Put, PutState, SessionStore, StoreError, Unknown
 from sidecar.telemetry import LOGGER
 
 from .always_rules import AlwaysRules
 from .approvals import Dropped, SessionApprovals
-from .event_log import EventLog
+from .event_log import EventLog, is_lost
 from .host_requests import HostRequests
 from .merge_patch import carry_over
 from .modes import has_modes, mode_option
@@ -32,6 +33,8 @@ from .transcript import Transcript
 
 if TYPE_CHECKING:
     from .turn import Turn
+
+Rules = tuple[StandingRule, ...]
 
 
 class OpenSession:
@@ -140,6 +143,23 @@ class OpenSession:
             else:
                 self._state[put.key] = put.value
 
+    async def store_now(self, drafts: Sequence[Draft], puts: Sequence[Put] = (), *, send: bool = True) -> None:
+        """Store a change now or not at all. Whoever is cancelled meanwhile would not know: shield what waits for it.
+
+        Args:
+            drafts: Events, of no run.
+            puts: Further writes.
+            send: False: they come in replays only.
+
+        Raises:
+            StoreError: it is not stored; or that is not known: then the session is lost, and resuming it settles it.
+        """
+        try:
+            await self.log.append(drafts, puts, keep=False, send=send)
+        except StoreError as error:
+            self.lost = self.lost or is_lost(error) or isinstance(error, Unknown)
+            raise
+
     def pending_requests(self) -> Sequence[PendingRequest]:
         """What its host was asked and has not answered, the oldest first."""
         others = (one for one in self.requests.pending() if one.kind != "approval")
@@ -170,7 +190,7 @@ class OpenSession:
             if rule.agent is not None:
                 await asyncio.to_thread(self.always_rules.add, rule)
             else:
-                await self._change_rules((*self.record.approval_rules, rule))
+                await asyncio.shield(self._change_rules(lambda rules: (*rules, rule)))
         except (OSError, ValueError, StoreError) as error:
             LOGGER.warning("an approval rule could not be kept: %s", error)
 
@@ -180,17 +200,22 @@ class OpenSession:
         Raises:
             StoreError: it could not be stored.
         """
-        kept = tuple(rule for rule in self.record.approval_rules if rule.rule_id != rule_id)
-        if len(kept) == len(self.record.approval_rules):
-            return False
-        await self._change_rules(kept)
-        return True
 
-    async def _change_rules(self, rules: tuple[StandingRule, ...]) -> None:
+        def without(rules: Rules) -> Rules:
+            return tuple(rule for rule in rules if rule.rule_id != rule_id)
+
+        return await asyncio.shield(self._change_rules(without))
+
+    async def _change_rules(self, change: Callable[[Rules], Rules]) -> bool:
+        """Store what a change makes of the rules as they are once it is its turn; whether it changes anything."""
         async with self.changing:
+            rules = change(self.record.approval_rules)
+            if rules == self.record.approval_rules:
+                return False
             record = self.record.model_copy(update={"approval_rules": rules})
-            await asyncio.shield(self.log.append([], [record.put()], keep=False))
+            await self.store_now([], [record.put()])
             self.record = record
+            return True
 
     def info(self) -> SessionInfo:
         """The session in a few lines."""

@@ -211,9 +211,10 @@ class Opener:
             return
         plan = await self._plan_of(session, workspace, record, session.supplied)
         settled = settle(plan, session.working_session(), record.settled)
-        if session.slot.holder is None:
-            session.workspace, session.plan = workspace, plan
-            session.record = session.record.model_copy(update={"settled": settled})
+        async with session.changing:  # a change under way would put back the record that it has begun with
+            if session.slot.holder is None:
+                session.workspace, session.plan = workspace, plan
+                session.record = session.record.model_copy(update={"settled": settled})
 
     async def supply(
         self, session: OpenSession, supplied: Supplied, providers: tuple[ProviderEntry, ...] | None

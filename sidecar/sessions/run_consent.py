@@ -95,7 +95,7 @@ class RunConsent:
         stored = await self._sink.commit(*in_order)
         reached("approval.open.after")
         if not stored:
-            self._session.approvals.drop(held)
+            self._give_up("cancel")  # it may be stored later
             return {one.call.call_id: Decision(approved=False, text=NOT_STORED_TEXT) for one in calls}
         if not is_live:
             held.taken_by = None
@@ -114,16 +114,16 @@ class RunConsent:
         progress.stage = before
         if not held.is_decided:
             if self._parked is None:
-                self._give_up()
+                self._give_up("disconnect")
                 return {one.call_id: Decision(approved=False, text=NOBODY_TEXT) for one in held.questions.values()}
             held.taken_by = None
             return None
         self._settled.append(held)
         return held.decisions()
 
-    def _give_up(self) -> None:
-        """Nobody is there any more to answer what is open, and it cannot be left open."""
-        dropped = self._session.drop_questions(self._run_id, "disconnect")
+    def _give_up(self, by: Literal["cancel", "disconnect"]) -> None:
+        """Nobody can answer what is open, and it cannot be left open."""
+        dropped = self._session.drop_questions(self._run_id, by)
         for index, draft in enumerate(dropped.drafts):
             self._sink.stage(draft if index else replace(draft, requests=dropped.closing))
 

@@ -133,8 +133,9 @@ class RunHost:
             body = pending.wire()
             data = {key: body[key] for key in ("requestId", "kind", "payload", "deadline") if key in body}
             note = RequestNote(pending.request_id, body)
-            opened = await self._sink.commit(Draft("request.opened", data, requests=(note,)))
-            if not opened:
+            opened = True  # from here on it may be stored, at once or later, even if this is cancelled
+            if not await self._sink.commit(Draft("request.opened", data, requests=(note,))):
+                by = "cancel"
                 raise HostUnavailable("the host was not asked: the request could not be recorded")
             params = {name: value for name, value in pending.payload.items() if name != "phase"} | question.hidden
             seconds = question.timeout_ms / 1000 if question.timeout_ms is not None else None

@@ -9,7 +9,18 @@ from sidecar.errors import (
     StorageBusy,
     StorageFailed,
 )
-from sidecar.stores.base import Damaged, Fenced, Foreign, Locked, Missing, Refused, SeqConflict, StoreError, Unavailable
+from sidecar.stores.base import (
+    Damaged,
+    Fenced,
+    Foreign,
+    Locked,
+    Missing,
+    Refused,
+    SeqConflict,
+    StoreError,
+    Unavailable,
+    Unknown,
+)
 
 
 def storage_error(error: StoreError, session_id: str) -> SidecarError:
@@ -32,6 +43,11 @@ def storage_error(error: StoreError, session_id: str) -> SidecarError:
         case SeqConflict():
             return StorageFailed(
                 f"session {session_id!r} cannot be written to any more; close it and resume it", session_id=session_id
+            )
+        case Unknown():
+            return StorageFailed(
+                f"it is not known whether that was stored: {error}; close session {session_id!r} and resume it to see",
+                session_id=session_id,
             )
         case _:
             return StorageFailed(

@@ -37,11 +37,15 @@ async def update(session: OpenSession, params: UpdateSessionParams, *, is_known:
         CapabilityRequired: no provider of the session has modes, and one is asked for.
         StorageFailed: nothing was stored, nothing has changed.
     """
-    async with session.changing:
-        return await _update(session, params, is_known=is_known)
+    return await asyncio.shield(_update(session, params, is_known=is_known))
 
 
 async def _update(session: OpenSession, params: UpdateSessionParams, *, is_known: bool) -> bool:
+    async with session.changing:
+        return await _changed(session, params, is_known=is_known)
+
+
+async def _changed(session: OpenSession, params: UpdateSessionParams, *, is_known: bool) -> bool:
     before = session.record
     if params.if_revision is not None and params.if_revision != before.revision:
         raise RevisionConflict(
@@ -56,7 +60,7 @@ async def _update(session: OpenSession, params: UpdateSessionParams, *, is_known
     changed: JsonObject = {"revision": record.revision, "keys": [put.key for put in puts]}
     drafts = [Draft("state.changed", changed), *switched] if puts else []
     try:
-        await asyncio.shield(session.log.append(drafts, [*puts, record.put()], keep=False, send=is_known))
+        await session.store_now(drafts, [*puts, record.put()], send=is_known)
     except StoreError as error:
         raise storage_error(error, session.session_id) from error
     session.record = record
