@@ -164,6 +164,7 @@ class Process:
         self._end(_Exit(code, "end of input"))
 
     async def _close(self, ended: _Exit) -> None:
+        self._server.stop_accepting()
         self._half.shutdown()
         try:
             async with asyncio.timeout(PERSIST_S):

@@ -5,13 +5,14 @@ from protocol.methods import SESSION_CLOSED
 from protocol.sessions import SessionClosed, SessionParams
 
 from .services import Call, Services
-from .stopping import stop_runs
+from .stopping import stopped
 
 
 async def delete_session(params: SessionParams, call: Call, services: Services) -> Empty:
     """Stops what runs first."""
-    await stop_runs(params.session_id, services)
-    if await services.sessions.delete(params.session_id):
+    async with stopped(params.session_id, services):
+        was_there = await services.sessions.delete(params.session_id)
+    if was_there:
         closed = SessionClosed(session_id=params.session_id, reason="deleted")
         services.sessions.outlet.notify(SESSION_CLOSED, closed.wire())
     return Empty()

@@ -81,8 +81,11 @@ def take(
     Nothing is waited for between the look and the taking: two that come at the same moment would both go on.
 
     Returns:
-        `None` where another run has the calls, or has had them, and where something is still to be decided.
+        `None` where another run has the calls, or has had them, and where something is still to be decided. Likewise
+        where the process ends or lets go of the session: whoever opens it next goes on.
     """
+    if services.tickets.are_stopped or session.slot.is_closed:
+        return None
     if held.parked is None or held.taken_by is not None or not held.is_decided or held not in session.approvals:
         return None
     return GoingOnRun(session, held, held.parked, services, kwargs=kwargs, client_kwargs=client_kwargs)

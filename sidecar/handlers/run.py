@@ -96,8 +96,7 @@ async def _run_one_off(
             return known
         await services.sessions.drop_one_off(earlier)
     session = await services.sessions.create_one_off(params.agent)
-    forgotten = services.tickets.remember_one_off(call.run_ticket.run_id, session.session_id)
-    if forgotten is not None:
+    for forgotten in services.tickets.remember_one_off(call.run_ticket.run_id, session.session_id):
         await services.sessions.drop_one_off(forgotten)
     middleware = await middleware_of(session.workspace, params.middleware or ())
     request = replace(request, middleware=middleware, event_extra={"_meta": {"requestId": call.request_id}})

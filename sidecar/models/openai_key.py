@@ -56,8 +56,15 @@ class KeySource:
         """The key.
 
         Raises:
-            ModelAuth: there is none and one is needed; the message says what to set.
+            ModelAuth: there is none and one is needed, or it is none that can be sent; the message says what to set.
         """
+        key = await self._found()
+        if not (key.isascii() and key.isprintable()):
+            what = "holds characters that no key has; copy it again"
+            raise ModelAuth(f"endpoint {self._endpoint!r}: the key{self.hint} {what}")
+        return key
+
+    async def _found(self) -> str:
         config = self._config
         if config.api_key_command:
             return await self._of_command(config.api_key_command)

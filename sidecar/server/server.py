@@ -1,16 +1,13 @@
 """Every message from the client goes through here once, and every request is answered here, exactly once."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Final, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from protocol.base import Json, JsonObject
 from protocol.lifecycle import CancelParams
 from protocol.methods import CANCEL_RUN
 from protocol.runs import RunParams
-from providers.api.clean_text import clean_text
 from sidecar.config.limits import Limits
 from sidecar.crash_points import reached
 from sidecar.errors import (
@@ -45,14 +42,13 @@ from .envelope import (
     result_answer,
 )
 from .inside import InsideRequests
-from .lanes import Lanes, Pass
+from .lanes import Lanes
 from .neighbours import LanguageServer, Lifecycle, Wire
+from .pending import Pending, done
+from .progress import PROGRESS, PROGRESS_CANCEL, member, progress_cancelled, progressed
 from .reverse import ReverseRequests
 from .trace import Trace, log_refusal
 from .validation import as_object, clean_nul, validate
-
-PROGRESS: Final = "$/progress"
-PROGRESS_CANCEL: Final = "window/workDoneProgress/cancel"
 
 _OTHER_WAYS: Final = {
     "exportSession": "use `agent-sidecar sessions export --file`, which has no limit",
@@ -65,24 +61,7 @@ SETTLE_S: Final = 1.0
 """After `shutdown`, requests get this long to end by themselves."""
 
 
-@dataclass(slots=True, eq=False)
-class _Pending:
-    """A request that has not been answered."""
-
-    id: RequestId
-    method: str
-    place: Pass = field(default_factory=Pass)
-    call: Call | None = None
-    task: asyncio.Task[None] | None = None
-    stop: asyncio.Event | None = None
-    """How it is told of its cancellation, where it ends by itself."""
-    answered: bool = False
-    since: float = field(default_factory=time.monotonic)
-    stoppable: bool = True
-    """It may be cut at any point: it changes nothing."""
-
-
-Work = Callable[[_Pending], Awaitable[Json | Reply]]
+Work = Callable[[Pending], Awaitable[Json | Reply]]
 """What is done for a request: its result, or a reply with something to send right after it."""
 
 
@@ -95,12 +74,13 @@ class Server:
         self._lifecycle = lifecycle
         self._limits = limits
         self._services: Services | None = None
-        self._unanswered: dict[RequestId, _Pending] = {}
-        self._working: set[_Pending] = set()  # also what still has something to send after its answer
+        self._unanswered: dict[RequestId, Pending] = {}
+        self._working: set[Pending] = set()  # also what still has something to send after its answer
         self._lanes = Lanes()
         self._idle = asyncio.Event()
         self._idle.set()
         self._shutting_down = False
+        self._is_ending = False
         self._trace = Trace(wire.send)
         self.inside: Final = InsideRequests(lambda request: self._admit(request, has_nul=True))
         """For requests that begin in this process."""
@@ -170,20 +150,33 @@ class Server:
         """Wait until every request is answered."""
         await self._idle.wait()
 
+    def stop_accepting(self) -> None:
+        """The process is ending without having been asked to: refuse every request from now on but `shutdown`."""
+        self._is_ending = True
+
     async def settle(self, timeout: float) -> None:
-        """Stop runs as interrupted, and give every request up to `timeout` seconds to end; cut what is left."""
+        """Stop runs as interrupted, and let every request end; cut what is left, also where the caller gives up.
+
+        Args:
+            timeout: Seconds that runs get, and what follows an answer; what waits for its answer gets `SETTLE_S`.
+        """
         if self._services is not None:
-            for ticket in self._services.tickets:
-                ticket.cancel("interrupted")
-        tasks = {pending.task for pending in self._working if pending.task is not None}
-        tasks.discard(asyncio.current_task())
-        if tasks:
-            await asyncio.wait(tasks, timeout=timeout)
-        for pending in list(self._working):
-            if pending.method != "shutdown":
-                self._fail(pending, ServerCancelled())
-                if pending.task is not None:
-                    pending.task.cancel()
+            self._services.tickets.stop_all()
+        own = asyncio.current_task()
+        working = [pending for pending in self._working if pending.task is not own and pending.method != "shutdown"]
+        try:
+            await done(working, min(timeout, SETTLE_S))
+            self._cut(pending for pending in working if not (pending.answered or pending.is_run))
+            await done(working, timeout - SETTLE_S)
+        finally:
+            self._cut(working)
+
+    def _cut(self, working: Iterable[Pending]) -> None:
+        for pending in working:
+            if pending in self._working and pending.task is not None:
+                if not pending.answered:
+                    self._fail(pending, ServerCancelled())
+                pending.task.cancel()
 
     # ---- requests -------------------------------------------------------------------------------------------------
 
@@ -200,6 +193,8 @@ class Server:
     def _admit(self, request: Request, *, has_nul: bool) -> None:
         if self._shutting_down:
             raise InvalidRequest("the sidecar is shutting down; start a new one")
+        if self._is_ending and request.method != "shutdown":
+            raise ServerCancelled
         if request.method == "initialize":
             self._initialize(request)
             return
@@ -207,8 +202,8 @@ class Server:
         if services is None:
             raise NotInitialized
         if request.method == "shutdown":
-            self._shutting_down = True
-            self._start(_Pending(request.id, request.method), self._shutdown)
+            self._shutting_down = self._is_ending = True
+            self._start(Pending(request.id, request.method), self._shutdown)
             return
         # Whatever is in flight may be a run, and each of them can be cancelled.
         most = self._limits.max_in_flight * (2 if request.method == CANCEL_RUN.name else 1)
@@ -226,7 +221,7 @@ class Server:
     def _admit_other(self, request: Request) -> None:
         if self._language_server.handles(request.method):
             stop = asyncio.Event()
-            pending = _Pending(request.id, request.method, stop=stop)
+            pending = Pending(request.id, request.method, stop=stop)
             self._start(pending, lambda _: self._language_server.request(request.method, request.params, stop))
         else:
             raise MethodNotFound(request.method)
@@ -243,7 +238,7 @@ class Server:
             if session_id is None and params.run_id is not None:
                 lane_of = f"\0{params.run_id}"  # no session's id; the same one-off run may be sent twice
         place = self._lanes.enter(lane_of, binding.lane, creates)
-        pending = _Pending(request.id, request.method, place, stoppable=binding.stoppable)
+        pending = Pending(request.id, request.method, place, stoppable=binding.stoppable)
         pending.call = call = Call(
             request_id=request.id,
             raw=raw,
@@ -252,7 +247,7 @@ class Server:
             ticket=ticket,
         )
 
-        async def answer(_: _Pending) -> Json | Reply:
+        async def answer(_: Pending) -> Json | Reply:
             await place.wait()
             return await self._handled(binding, params, call, services)
 
@@ -270,13 +265,13 @@ class Server:
         self._trace.set(params.get("trace"))
         self._wire.send(result_answer(request.id, result))
 
-    async def _shutdown(self, _: _Pending) -> Json:
+    async def _shutdown(self, _: Pending) -> Json:
         await self.settle(SETTLE_S)
         return None
 
     # ---- the one exit ---------------------------------------------------------------------------------------------
 
-    def _start(self, pending: _Pending, work: Work) -> None:
+    def _start(self, pending: Pending, work: Work) -> None:
         self._unanswered[pending.id] = pending
         self._working.add(pending)
         self._idle.clear()
@@ -285,7 +280,7 @@ class Server:
         # A task that is cancelled before its first step never runs: it is finished here.
         task.add_done_callback(lambda _: self._finish(pending))
 
-    async def _serve(self, pending: _Pending, work: Work) -> None:
+    async def _serve(self, pending: Pending, work: Work) -> None:
         try:
             result = await work(pending)
             if isinstance(result, Reply):
@@ -294,7 +289,7 @@ class Server:
             else:
                 self._answer(pending, result)
         except asyncio.CancelledError:
-            self._fail(pending, ServerCancelled() if self._shutting_down else RequestCancelled())
+            self._fail(pending, self._cancelled())
         except SidecarError as error:
             self._fail(pending, error)
         except StoreError as error:
@@ -307,7 +302,10 @@ class Server:
         finally:
             self._finish(pending)
 
-    def _answer(self, pending: _Pending, result: Json) -> None:
+    def _cancelled(self) -> SidecarError:
+        return ServerCancelled() if self._is_ending else RequestCancelled()
+
+    def _answer(self, pending: Pending, result: Json) -> None:
         if InsideRequests.owns(pending.id):
             self.inside.answer(pending.id, result)
             self._send(pending, None)
@@ -320,7 +318,7 @@ class Server:
         else:
             self._send(pending, body)
 
-    def _fail(self, pending: _Pending, error: SidecarError) -> None:
+    def _fail(self, pending: Pending, error: SidecarError) -> None:
         if InsideRequests.owns(pending.id):
             self.inside.answer(pending.id, error)
             self._send(pending, None)
@@ -328,7 +326,7 @@ class Server:
             log_refusal(pending.method, error)
             self._send(pending, error_answer(pending.id, error), error.kind)
 
-    def _send(self, pending: _Pending, body: bytes | None, failure: str | None = None) -> None:
+    def _send(self, pending: Pending, body: bytes | None, failure: str | None = None) -> None:
         if not pending.answered:
             pending.answered = True
             del self._unanswered[pending.id]
@@ -342,12 +340,12 @@ class Server:
         log_refusal("a message", error)
         self._wire.send(error_answer(request_id, error))
 
-    def _finish(self, pending: _Pending) -> None:
+    def _finish(self, pending: Pending) -> None:
         """Free what the request held, in the step that answered it: its client may have read that before our next."""
         if pending not in self._working:
             return
         if not pending.answered:
-            self._fail(pending, ServerCancelled() if self._shutting_down else RequestCancelled())
+            self._fail(pending, self._cancelled())
         pending.place.leave()
         if pending.call is not None and pending.call.ticket is not None and self._services is not None:
             self._services.tickets.forget(pending.call.ticket)
@@ -363,33 +361,19 @@ class Server:
         elif message.method == "$/cancelRequest":
             self._cancel(message.params)
         elif message.method == "$/setTrace":
-            self._trace.set(_member(message.params, "value"))
+            self._trace.set(member(message.params, "value"))
             self._language_server.notify(message.method, message.params)
         elif self._services is None:
             LOGGER.info("a notification before initialize was ignored")
         elif message.method == "workspace/didChangeConfiguration":
             self._lifecycle.configuration_changed()
-        elif (message.method == PROGRESS and self._progressed(message.params, self._services)) or (
-            message.method == PROGRESS_CANCEL and self._cancelled_progress(message.params, self._services)
+        elif (message.method == PROGRESS and progressed(message.params, self._services)) or (
+            message.method == PROGRESS_CANCEL and progress_cancelled(message.params, self._services)
         ):
             return
         elif self._language_server.handles(message.method):
             self._language_server.notify(message.method, message.params)
         # Whatever else it is: a notification is never answered.
-
-    def _progressed(self, params: Json, services: Services) -> bool:
-        """Pass on how a request to the client gets on: `token` is its `requestId`; whether it can be one's."""
-        token, value = _member(params, "token"), _member(params, "value")
-        text = value if isinstance(value, str) else _member(value, "message")
-        if not (isinstance(token, str) and isinstance(text, str)):
-            return False
-        services.sessions.tell_progress(token, clean_text(text))
-        return True
-
-    def _cancelled_progress(self, params: Json, services: Services) -> bool:
-        """Stop the run with that work-done token; whether it is a run's."""
-        token = _member(params, "token")
-        return isinstance(token, str | int) and services.tickets.cancel_token(token)
 
     def _cancel(self, params: Json) -> None:
         try:
@@ -406,11 +390,6 @@ class Server:
             pending.stop.set()
         elif pending.stoppable or not pending.place.started:
             pending.task.cancel()
-
-
-def _member(params: Json, name: str) -> Json:
-    """A member of a notification's params, which may be anything."""
-    return cast("JsonObject", params).get(name) if isinstance(params, dict) else None
 
 
 def _parse_error(why: object) -> ParseError:

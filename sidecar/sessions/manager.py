@@ -59,14 +59,19 @@ class SessionManager:
         self.default_cwd: str | None = None
         """Where a session works that names no folder."""
         self._open: dict[str, OpenSession] = {}
+        self._borrowed: set[str] = set()
         self.always_rules = AlwaysRules()
         """Approvals that outlast their sessions."""
         self._opener = Opener(workspaces, outlet, memory, self.always_rules, editor, cache_bytes=cache_bytes)
 
     @property
     def open_sessions(self) -> list[OpenSession]:
-        """Those that are open here, one-off ones left out."""
-        return [session for session in self._open.values() if not session.one_off]
+        """Those that are open here for the client: no one-off ones, none that is only borrowed or being let go of."""
+        return [
+            session
+            for session_id, session in self._open.items()
+            if not session.one_off and session_id not in self._borrowed and not session.slot.is_closed
+        ]
 
     @property
     def models_in_use(self) -> list[Models]:
@@ -85,11 +90,11 @@ class SessionManager:
         """The session, open here.
 
         Raises:
-            SessionClosed: it is stored, but not open here.
+            SessionClosed: it is stored, but not open here, or about to be closed.
             SessionNotFound: there is no such session.
         """
         session = self._open.get(session_id)
-        if session is not None and not session.lost:
+        if session is not None and not session.lost and not session.slot.is_closed:
             return session
         await self.snapshot(session_id)
         raise SessionClosed(session_id)
@@ -167,6 +172,8 @@ class SessionManager:
     async def borrowed(self, session_id: str) -> AsyncGenerator[OpenSession, None]:
         """A session, open here for as long as it takes: one that was not open is closed again.
 
+        One that cannot be closed stays open, which is no fault of what was done with it.
+
         Raises:
             SidecarError: as `resume`.
         """
@@ -174,11 +181,15 @@ class SessionManager:
         if session is not None and not session.lost:
             yield session
             return
-        opened = await self.resume(session_id)
+        self._borrowed.add(session_id)
         try:
-            yield opened.session
+            opened = await self.resume(session_id)
+            try:
+                yield opened.session
+            finally:
+                await self._give_up_if_possible(opened.session)
         finally:
-            await self._give_up(opened.session)
+            self._borrowed.discard(session_id)
 
     async def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it; whether it was there.
@@ -268,7 +279,7 @@ class SessionManager:
             async with session.changing:
                 plan, record = await self._opener.supply(session, supplied, stored or None)
                 try:
-                    await asyncio.shield(session.log.append([], [record.put()], keep=False))
+                    await asyncio.shield(session.store_now([], [record.put()]))
                 except StoreError as error:
                     raise storage_error(error, session.session_id) from error
                 session.plan, session.supplied, session.record = plan, supplied, record
@@ -290,18 +301,15 @@ class SessionManager:
         """Let go of every session, and of the stores. What cannot be stored now is logged, and left to crash repair."""
         await asyncio.gather(*(session.lifetimes.leave() for session in self._open.values()))
         for session in list(self._open.values()):
-            try:
-                await self._give_up(session)
-            except SidecarError as error:
-                LOGGER.warning("session %s: %s", session.session_id, error.message)
+            await self._give_up_if_possible(session)
         await self.memory.aclose()
         await self.stores.close()
 
     async def drop_one_off(self, session_id: str) -> None:
         """Forget a one-off run's session."""
-        session = self._open.pop(session_id, None)
+        session = self._open.get(session_id)
         if session is not None:
-            await session.lifetimes.leave()
+            await self._forget(session_id)
             await session.store.delete(session.log.lease)
 
     async def _refuse_namesake(self, session_id: str, store: SessionStore) -> None:
@@ -352,10 +360,17 @@ class SessionManager:
             raise storage_error(error, session.session_id) from error
         await self._forget(session.session_id)
 
+    async def _give_up_if_possible(self, session: OpenSession) -> None:
+        try:
+            await self._give_up(session)
+        except SidecarError as error:
+            LOGGER.warning("session %s: %s", session.session_id, error.message)
+
     async def _forget(self, session_id: str) -> None:
         """It is not open here any more; who waits for its events looks elsewhere."""
         session = self._open.pop(session_id, None)
         if session is not None:
+            session.slot.is_closed = True
             session.log.wake()
             await session.lifetimes.leave()
 

@@ -20,11 +20,11 @@ from providers.api.memory import (
     MemoryUnavailable,
     Scope,
 )
-from sidecar.errors import SidecarError
+from sidecar.errors import SidecarError, new_error_id
 from sidecar.memory.retrieval import StoredMemory
 from sidecar.memory.vector_filler import VectorFiller
 from sidecar.stores.base import SessionStore, StoreError
-from sidecar.telemetry import LOGGER
+from sidecar.telemetry import LOGGER, log_failure
 
 from .store_access import StoreAccess
 
@@ -131,12 +131,12 @@ class MemoryAccess:
 
     async def _open(self) -> StoredMemory:
         if self._memory is None:
-            store = await self._store()
-            embedder = self._found
-            self._memory = StoredMemory(store.memories, embedder=embedder)
-            if embedder is not None:
-                self._filling = asyncio.create_task(self._fill(VectorFiller(store.memories, embedder)))
-                self._due.set()
+            memories = (await self._store()).memories
+            if self._memory is None:  # still: another search may have waited for the store, too
+                self._memory = StoredMemory(memories, embedder=self._found)
+                if self._found is not None:
+                    self._filling = asyncio.create_task(self._fill(VectorFiller(memories, self._found)))
+                    self._due.set()
         return self._memory
 
     async def _fill(self, filler: VectorFiller) -> None:
@@ -147,3 +147,5 @@ class MemoryAccess:
                 await filler.fill_all()
             except (EmbedderError, StoreError) as error:
                 LOGGER.warning("memory: vectors are missing for now: %s", error)
+            except Exception as error:
+                log_failure("memory: making vectors", error, new_error_id())

@@ -23,6 +23,8 @@ class RunSlot:
     def __init__(self) -> None:
         self._holder: RunTicket | None = None
         self._waiting: dict[RunTicket, asyncio.Future[None]] = {}
+        self.is_closed = False
+        """The session is being let go of, or is gone: nobody is to ask for it any more."""
 
     @property
     def holder(self) -> RunTicket | None:

@@ -13,7 +13,7 @@ from .ids import new_id
 StopKind = Literal["cancelled", "timeout", "interrupted"]
 
 KEPT_ONE_OFF_RUNS: Final = 200
-"""One-off runs whose session can still be looked at in this process."""
+"""One-off runs whose session can still be looked at in this process; more only where more are at work."""
 
 
 class RunTicket:
@@ -54,6 +54,8 @@ class Tickets:
     def __init__(self) -> None:
         self._live: dict[RunTicket, None] = {}
         self._one_off: OrderedDict[str, str] = OrderedDict()
+        self.are_stopped = False
+        """The process is ending: no run begins by itself any more."""
 
     def __iter__(self) -> Iterator[RunTicket]:
         return iter(tuple(self._live))
@@ -70,6 +72,12 @@ class Tickets:
     def forget(self, ticket: RunTicket) -> None:
         """The run has ended, or was refused."""
         self._live.pop(ticket, None)
+
+    def stop_all(self) -> None:
+        """The process is ending: interrupt every run."""
+        self.are_stopped = True
+        for ticket in self._live:
+            ticket.cancel("interrupted")
 
     def find(self, session_id: str | None, run_id: str | None) -> RunTicket | None:
         """The live run that is meant: by id, or the session's own, the one that has the slot first."""
@@ -89,12 +97,19 @@ class Tickets:
             ticket.cancel()
         return bool(found)
 
-    def remember_one_off(self, run_id: str, session_id: str) -> str | None:
-        """Keep where a one-off run can be found; returns the session that is no longer kept for it."""
+    def remember_one_off(self, run_id: str, session_id: str) -> list[str]:
+        """Keep where a one-off run can be found.
+
+        Returns:
+            Sessions that are no longer kept for it: those of the oldest runs, as far as they have ended.
+        """
         self._one_off[run_id] = session_id
-        if len(self._one_off) > KEPT_ONE_OFF_RUNS:
-            return self._one_off.popitem(last=False)[1]
-        return None
+        surplus = len(self._one_off) - KEPT_ONE_OFF_RUNS
+        if surplus <= 0:
+            return []
+        live = {ticket.run_id for ticket in self._live}
+        ended = [known for known in self._one_off if known not in live]
+        return [self._one_off.pop(known) for known in ended[:surplus]]
 
     def one_off_session(self, run_id: str) -> str | None:
         """The throw-away session of a one-off run."""
