@@ -66,13 +66,13 @@ def _serve(arguments: list[str]) -> None:
         code = serve(options, start)
     except KeyboardInterrupt:
         code = 130
-    except Exception:
+    except BaseException:  # a `sys.exit` in a plug-in's code among them: it is not its process
         import traceback
 
         traceback.print_exc()
         code = 1
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError, ValueError):  # nobody reads it any more, or a tool has closed it
             stream.flush()
     # Not sys.exit: a tool's thread that ignores its cancellation must not hold the process.
     os._exit(code)

@@ -307,7 +307,11 @@ def default_cwd(params: InitializeParams) -> str:
 
     uris = [str(folder.get("uri", "")) for folder in params.workspace_folders or ()]
     for uri in (*uris, params.root_uri or ""):
-        parts = urlsplit(uri)
-        if parts.scheme == "file" and parts.path:
-            return unquote(parts.path)
-    return str(Path.cwd())
+        with suppress(ValueError):  # it is no URI
+            parts = urlsplit(uri)
+            if parts.scheme == "file" and parts.path:
+                return unquote(parts.path)
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was deleted
+        return os.path.expanduser("~")

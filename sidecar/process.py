@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from protocol.base import JsonObject
+from sidecar.agents.onion import contained
 from sidecar.config.limits import Limits
 from sidecar.descendants import kill_descendants
-from sidecar.errors import SidecarError
+from sidecar.errors import SidecarError, new_error_id
 from sidecar.handlers.reload_config import reload
 from sidecar.handlers.services import Documents, Services
 from sidecar.lsp.client_capabilities import ClientCapabilities
@@ -24,13 +25,17 @@ from sidecar.server.event_routes import EventRoutes
 from sidecar.server.server import Server
 from sidecar.sessions.outlet import Ask
 from sidecar.stores.base import StoreError
-from sidecar.telemetry import LOGGER
+from sidecar.telemetry import LOGGER, log_failure
 from sidecar.transport import signals
 from sidecar.transport.connection import Connection
 from sidecar.transport.parent import ParentWatch
 
 PERSIST_S: Final = 5.0
 """At the end runs get this long to be stored."""
+SPARE_S: Final = 0.5
+"""Of that, to cut what has not ended by then."""
+CLOSE_S: Final = 2.0
+"""And sessions and models each this long to be closed."""
 FLUSH_S: Final = 2.0
 """And what is written this long to be read."""
 
@@ -167,18 +172,27 @@ class Process:
         self._server.stop_accepting()
         self._half.shutdown()
         try:
-            async with asyncio.timeout(PERSIST_S):
-                await self._server.settle(PERSIST_S)
-                if self._services is not None:
-                    await self._services.sessions.close_all()
-                    await self._services.workspaces.aclose()
+            await self._step("not everything could be stored", PERSIST_S, self._server.settle(PERSIST_S - SPARE_S))
+            if self._services is not None:
+                sessions, workspaces = self._services.sessions, self._services.workspaces
+                await self._step("not every session could be closed", CLOSE_S, sessions.close_all())
+                await self._step("not every model could be closed", CLOSE_S, workspaces.aclose())
+        finally:
+            if ended.client_reads:
+                await self._connection.flush(FLUSH_S)
+            await self._connection.aclose()
+
+    async def _step(self, failure: str, timeout: float, work: Coroutine[None, None, None]) -> None:
+        """One step of the way out, in so many seconds: whatever becomes of it, the next one is due, and the answers."""
+        try:
+            async with asyncio.timeout(timeout):
+                await contained(work)
         except TimeoutError:
-            LOGGER.warning("not everything could be stored within %s seconds", PERSIST_S)
+            LOGGER.warning("%s within %s seconds", failure, timeout)
         except (SidecarError, StoreError) as error:
-            LOGGER.warning("%s", error)
-        if ended.client_reads:
-            await self._connection.flush(FLUSH_S)
-        await self._connection.aclose()
+            LOGGER.warning("%s: %s", failure, error)
+        except Exception as error:
+            log_failure(failure, error, new_error_id())
 
     # ---- starting -------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ def configure_logging(level: str, file: str = "") -> None:
     Raises:
         OSError: the file cannot be opened; the log stays where it was.
     """
-    handler = LogFile(Path(file).expanduser().absolute()) if file else logging.StreamHandler(sys.stderr)
+    handler = LogFile(Path(os.path.expanduser(file)).absolute()) if file else logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(_FORMAT_IN_FILE if file else _FORMAT))
     root = logging.getLogger()
     for earlier in root.handlers:
@@ -42,7 +42,7 @@ def configure_logging(level: str, file: str = "") -> None:
 
 def cannot_log_to(file: str, error: OSError) -> str:
     """Why a log file cannot be opened, and what to do."""
-    path = Path(file).expanduser().absolute()
+    path = Path(os.path.expanduser(file)).absolute()
     if isinstance(error, FileNotFoundError):
         return f"the log file {path} has no folder: create {path.parent}"
     return f"the log file {path} cannot be opened ({error.strerror})"

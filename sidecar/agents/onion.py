@@ -52,7 +52,7 @@ async def through(
     await clock.bound(call_next())
 
 
-async def contained(work: Awaitable[None]) -> None:
+async def contained(work: Awaitable[object]) -> None:
     """Await somebody else's code, and let nothing out of it that would end more than its own work.
 
     Raises:

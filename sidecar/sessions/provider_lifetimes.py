@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from sidecar.agents.binding import BoundProvider
+from sidecar.agents.onion import contained, named
 from sidecar.agents.plan import AgentPlan
 from sidecar.errors import ProviderFailed, new_error_id
 from sidecar.telemetry import log_failure
@@ -41,9 +42,9 @@ class ProviderLifetimes:
     async def _enter(self, bound: BoundProvider, manager: AbstractAsyncContextManager[Any]) -> None:
         try:
             async with asyncio.timeout(bound.timeout_ms / 1000):
-                await manager.__aenter__()
+                await contained(manager.__aenter__())
         except Exception as error:
-            why = "opening it took too long" if isinstance(error, TimeoutError) else type(error).__name__
+            why = "opening it took too long" if isinstance(error, TimeoutError) else named(error)
             failure = ProviderFailed(bound.source_id, "beforeRun", why)
             log_failure(f"opening provider {bound.source_id!r}", error, failure.error_id)
             raise failure from error
@@ -55,6 +56,6 @@ class ProviderLifetimes:
         for bound, manager in leaving:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await manager.__aexit__(None, None, None)
+                    await contained(manager.__aexit__(None, None, None))
             except Exception as error:
                 log_failure(f"closing provider {bound.source_id!r}", error, new_error_id())

@@ -48,7 +48,8 @@ class OwnerLock:
         _held.discard(self)
         if sys.platform != "win32":
             # Before the lock: a file that was seen unlocked may be removed by others, and a new one is not theirs.
-            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # whoever finds it unlocked removes it
+                self._path.unlink(missing_ok=True)
             fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would not free it while a forked child has a copy
         os.close(fd)
         if sys.platform == "win32":

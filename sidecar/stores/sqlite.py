@@ -71,8 +71,13 @@ class SqliteStore:
             raise Unavailable("the store is open already")
         writer = Writer(self._database)
         info = await writer.start(allow_migration=migrate)
+        joining = asyncio.create_task(asyncio.to_thread(ownership.join, self._database.owners, owner.id))
         try:
-            lock = await asyncio.to_thread(ownership.join, self._database.owners, owner.id)
+            lock = await asyncio.shield(joining)
+        except asyncio.CancelledError:
+            joining.add_done_callback(_give_back)  # the thread goes on, and would take the lock for nobody
+            await writer.stop()
+            raise
         except BaseException:
             await writer.stop()
             raise
@@ -198,3 +203,8 @@ class SqliteStore:
             return Owner(owner, pid, since) if alive[owner] else None
 
         return owner_of
+
+
+def _give_back(joining: "asyncio.Task[ownership.OwnerLock]") -> None:
+    if not joining.cancelled() and joining.exception() is None:
+        joining.result().release()

@@ -5,6 +5,8 @@ import io
 import os
 import stat
 import sys
+import weakref
+from contextlib import suppress
 from typing import Final, Literal, Protocol
 
 from .framing import MAX_HEADER_BYTES, MAX_MESSAGE_BYTES, Fault, FrameParser, Framing, Item, encode
@@ -99,6 +101,7 @@ class Connection:
         self._receiver = receiver
         self._reader = Reader(self._parser, on_item=self._receive, on_eof=self._eof)
         self._writer = Writer(self._limits, pause_reading=self._reader.pause, on_gone=self._gone)
+        _started.add(self)
         # The writer first: the bytes already read may be answered at once.
         await self._connect_writer()
         self._reader.data_received(self._initial)
@@ -136,6 +139,13 @@ class Connection:
         self._writer.end()
         await self._reader.closed.wait()
         await self._writer.closed.wait()
+
+    def forget(self) -> None:
+        """Close the copies that a forked child has: the client waits for the end of a process that it has killed."""
+        for fd, end in ((self._inbound, self._reader), (self._outbound, self._writer)):
+            if not end.closed.is_set():
+                with suppress(OSError):
+                    os.close(fd)
 
     async def _connect_reader(self) -> None:
         fd = self._inbound
@@ -189,6 +199,18 @@ class Connection:
             self._tap.gone(why)
         # Later: `send` may have found it out, and its caller is in the middle of something.
         asyncio.get_running_loop().call_soon(self._receiver.on_gone, why)
+
+
+_started: Final[weakref.WeakSet[Connection]] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for connection in list(_started):
+        connection.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _pipe(fd: int, mode: Literal["rb", "wb"]) -> io.FileIO:

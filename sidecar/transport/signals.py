@@ -41,7 +41,23 @@ def install(on_signal: Callable[[int], None]) -> Callable[[], None]:
             signal.signal(number, handle)
 
     def restore() -> None:
+        _at_fork.clear()
         for number, handler in previous.items():
             signal.signal(number, handler)
 
+    _at_fork.append(restore)
     return restore
+
+
+_at_fork: Final[list[Callable[[], None]]] = []
+
+
+def _in_child() -> None:
+    """A forked child has no loop that would act on a signal: SIGTERM has to end it, as it ends any process."""
+    for restore in tuple(_at_fork):
+        signal.set_wakeup_fd(-1)  # the parent's loop reads the other end
+        restore()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

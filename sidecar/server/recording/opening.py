@@ -61,7 +61,7 @@ def _open(path: Path) -> int:
     except FileNotFoundError as error:
         raise NotRecorded(f"there is no folder {path.parent}; create it first") from error
     except OSError as error:
-        why = "it is a link" if path.is_symlink() else error.strerror or "it cannot be opened"
+        why = "it is a link" if os.path.islink(path) else error.strerror or "it cannot be opened"
         raise NotRecorded(why) from error
 
 
