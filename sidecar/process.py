@@ -32,12 +32,12 @@ from sidecar.transport.parent import ParentWatch
 
 PERSIST_S: Final = 5.0
 """At the end runs get this long to be stored."""
-SPARE_S: Final = 0.5
-"""Of that, to cut what has not ended by then."""
 CLOSE_S: Final = 2.0
-"""And sessions and models each this long to be closed."""
+"""Then sessions and stores get this long to be closed, """
+MODELS_S: Final = 0.5
+"""models this long, """
 FLUSH_S: Final = 2.0
-"""And what is written this long to be read."""
+"""and what is written this long to be read. All together it stays below the 10 s after which hosts kill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +172,11 @@ class Process:
         self._server.stop_accepting()
         self._half.shutdown()
         try:
-            await self._step("not everything could be stored", PERSIST_S, self._server.settle(PERSIST_S - SPARE_S))
+            await self._step("not everything could be stored", PERSIST_S, self._server.settle(PERSIST_S))
             if self._services is not None:
                 sessions, workspaces = self._services.sessions, self._services.workspaces
                 await self._step("not every session could be closed", CLOSE_S, sessions.close_all())
-                await self._step("not every model could be closed", CLOSE_S, workspaces.aclose())
+                await self._step("not every model could be closed", MODELS_S, workspaces.aclose())
         finally:
             if ended.client_reads:
                 await self._connection.flush(FLUSH_S)

@@ -151,7 +151,7 @@ class Server:
         await self._idle.wait()
 
     def stop_accepting(self) -> None:
-        """The process is ending without having been asked to: refuse every request from now on but `shutdown`."""
+        """The process is ending, perhaps without a `shutdown`: refuse every other request from now on."""
         self._is_ending = True
 
     async def settle(self, timeout: float) -> None:

@@ -63,14 +63,14 @@ class HostRequests:
     async def resolve(self, request_id: str, answer: JsonObject) -> Resolved:
         """Answer a request in place of the client's own answer, and wait until that is stored.
 
+        For an answer that came earlier it is waited until storing it was tried; the session's log may still keep it.
+
         Args:
             request_id: Which.
             answer: An object with `result` or `error`.
 
-        One that came before is waited for likewise; whether the session's log has it still to store is not looked at.
-
         Raises:
-            StorageFailed: the answer that counts for the run is not stored.
+            StorageFailed: the answer counts for the run, and is not stored.
         """
         request = self._open.get(request_id)
         is_first = request is not None and not request.is_taken and not request.answer.done()

@@ -74,11 +74,8 @@ class SqliteStore:
         joining = asyncio.create_task(asyncio.to_thread(ownership.join, self._database.owners, owner.id))
         try:
             lock = await asyncio.shield(joining)
-        except asyncio.CancelledError:
-            joining.add_done_callback(_give_back)  # the thread goes on, and would take the lock for nobody
-            await writer.stop()
-            raise
         except BaseException:
+            joining.add_done_callback(_give_back)  # a cancelled caller's thread goes on, and takes it for nobody
             await writer.stop()
             raise
         readers = Readers(self._database)

@@ -1,13 +1,14 @@
-"""Holds the sidecar's answers and requests against the types of the contract. Events are `wire.EventChecker`'s."""
+"""Holds what the sidecar says against the types of the contract. The order of events is `wire.EventChecker`'s."""
 
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from protocol.methods import HOST_METHODS, METHODS
+from protocol.methods import HOST_METHODS, METHODS, RUN_EVENT, SERVER_NOTIFICATIONS
 
 _RESULTS = {method.name: [TypeAdapter[Any](shape) for shape in (method.result, *method.also)] for method in METHODS}
-_PARAMS = {method.name: method.params for method in HOST_METHODS}
+_PARAMS = {**{method.name: method.params for method in HOST_METHODS}, **SERVER_NOTIFICATIONS}
+del _PARAMS[RUN_EVENT]  # the checker of events looks at those
 
 
 def check_result(method: str, result: Any) -> None:
@@ -28,7 +29,7 @@ def check_result(method: str, result: Any) -> None:
 
 
 def check_params(method: str, params: Any) -> None:
-    """The same of the sidecar's own requests.
+    """The same of the sidecar's own requests and notifications.
 
     Raises:
         AssertionError: a field is missing, or is of another type.

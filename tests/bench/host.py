@@ -298,9 +298,9 @@ class FakeHost:
 
     def _take(self, message: Json) -> None:
         self.messages.append(message)
+        if "method" in message and self._checker is not None:
+            check_params(message["method"], message.get("params"))
         if "method" in message and "id" in message:
-            if self._checker is not None:
-                check_params(message["method"], message["params"])
             self._serve(message)
         elif message.get("method") == "run/event":
             if self._checker is not None:

@@ -126,13 +126,18 @@ async def test_a_provider_that_exits_when_it_is_opened_fails_its_run(start_host:
     assert (await (await host.create_session(model="scripted:echo")).run("hello"))["text"] == "hello"
 
 
-async def test_a_tool_that_closes_stdout_spoils_no_exit_code(start_host: Any, model: FakeModel, tmp_path: Path) -> None:
-    plugins = tool_plugins(tmp_path, module=FORKING, tools=("close_stdout",))
+async def after_a_call(start_host: Any, model: FakeModel, folder: Path, tool: str) -> FakeHost:
+    """A sidecar in which this tool was called."""
+    plugins = tool_plugins(folder, module=FORKING, tools=(tool,))
     host: FakeHost = await start_host(args=plugins.args, env=model.environment)
-    session = await host.create_session()
-    wants(model, ("close_stdout", {}))
+    wants(model, (tool, {}))
     model.says(T("fine"), F())
-    assert (await session.run("go"))["text"] == "fine"
+    assert (await (await host.create_session()).run("go"))["text"] == "fine"
+    return host
+
+
+async def test_a_tool_that_closes_stdout_spoils_no_exit_code(start_host: Any, model: FakeModel, tmp_path: Path) -> None:
+    host = await after_a_call(start_host, model, tmp_path, "close_stdout")
 
     host.hang_up()
 
@@ -142,13 +147,7 @@ async def test_a_tool_that_closes_stdout_spoils_no_exit_code(start_host: Any, mo
 async def test_a_process_that_a_tool_forks_ends_by_sigterm_as_any_process_does(
     start_host: Any, model: FakeModel, tmp_path: Path
 ) -> None:
-    plugins = tool_plugins(tmp_path, module=FORKING, tools=("terminated",))
-    host: FakeHost = await start_host(args=plugins.args, env=model.environment)
-    session = await host.create_session()
-    wants(model, ("terminated", {}))
-    model.says(T("fine"), F())
-
-    assert (await session.run("go"))["text"] == "fine"
+    await after_a_call(start_host, model, tmp_path, "terminated")
 
     assert told(model) == [("c0", "-15")]
 
@@ -156,12 +155,7 @@ async def test_a_process_that_a_tool_forks_ends_by_sigterm_as_any_process_does(
 async def test_a_process_that_a_tool_forks_does_not_keep_the_client_waiting_for_the_end(
     start_host: Any, model: FakeModel, tmp_path: Path
 ) -> None:
-    plugins = tool_plugins(tmp_path, module=FORKING, tools=("child",))
-    host: FakeHost = await start_host(args=plugins.args, env=model.environment)
-    session = await host.create_session()
-    wants(model, ("child", {}))
-    model.says(T("fine"), F())
-    await session.run("go")
+    host = await after_a_call(start_host, model, tmp_path, "child")
     child = int((tmp_path / "plugins" / "effects.log").read_text())
 
     host.kill()

@@ -5,7 +5,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
@@ -43,37 +43,38 @@ async def gone(pipe: int) -> None:
     assert os.read(pipe, 1) == b""
 
 
-@LOOPS
-def test_a_kill_ends_what_the_wrapper_has_started_too(factory: Loop, tmp_path: Path) -> None:
-    path, pipe = held(tmp_path)
+def ends(factory: Loop, folder: Path, script: str, act: Callable[[SidecarClient], Coroutine[None, None, None]]) -> None:
+    """Starts a sidecar by a script and does something to it: then everything that the script has started has to end."""
+    path, pipe = held(folder)
 
     async def talk() -> None:
-        command = wrapper(tmp_path, f"exec 3> {path}\nsleep 60 > /dev/null 2>&1 < /dev/null &\n{FAKE}")
+        command = wrapper(folder, f"exec 3> {path}\n{script}")
         async with asyncio.timeout(10), SidecarClient.start(command=command) as client:
-            client.kill()
-            await client.wait_ended()
+            await act(client)
             await gone(pipe)
 
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(talk())
     os.close(pipe)
+
+
+@LOOPS
+def test_a_kill_ends_what_the_wrapper_has_started_too(factory: Loop, tmp_path: Path) -> None:
+    async def kill(client: SidecarClient) -> None:
+        client.kill()
+        await client.wait_ended()
+
+    ends(factory, tmp_path, f"sleep 60 > /dev/null 2>&1 < /dev/null &\n{FAKE}", kill)
 
 
 @LOOPS
 def test_a_wrapper_that_is_killed_alone_leaves_no_sidecar_behind(factory: Loop, tmp_path: Path) -> None:
-    path, pipe = held(tmp_path)
+    async def kill_wrapper(client: SidecarClient) -> None:
+        hanging = asyncio.ensure_future(client.request("hang"))
+        await asyncio.sleep(0)
+        os.kill(client.pid, signal.SIGKILL)
+        await client.wait_ended()
+        await asyncio.wait([hanging])
+        assert hanging.exception() is not None
 
-    async def talk() -> None:
-        command = wrapper(tmp_path, f"exec 3> {path}\n{FAKE}\nexit $?")
-        async with asyncio.timeout(10), SidecarClient.start(command=command) as client:
-            hanging = asyncio.ensure_future(client.request("hang"))
-            await asyncio.sleep(0)
-            os.kill(client.pid, signal.SIGKILL)
-            await client.wait_ended()
-            await asyncio.wait([hanging])
-            assert hanging.exception() is not None
-            await gone(pipe)
-
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(talk())
-    os.close(pipe)
+    ends(factory, tmp_path, f"{FAKE}\nexit $?", kill_wrapper)
